@@ -9,6 +9,9 @@ import type { Random } from './platform/random.ts'
 export const AUDIT_ACTIONS = [
   ...(['account.created', 'account.updated'] as const),
   ...(['key.created', 'key.updated', 'key.rotated', 'key.revoked'] as const),
+  ...(['person.invited', 'person.joined', 'person.updated', 'person.removed'] as const),
+  ...(['person.password_changed', 'person.totp_enabled', 'person.totp_disabled'] as const),
+  ...(['person.recovery_codes_created', 'person.recovery_code_used'] as const),
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
   ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),
@@ -29,6 +32,8 @@ type AuditActor = (typeof AUDIT_ACTORS)[number]
 export type Origin = {
   readonly actor: AuditActor
   readonly keyId: string | null
+  /** The person who is signed in; null for a key. */
+  readonly person: { readonly id: string; readonly name: string } | null
   readonly sessionId: string | null
   readonly ip: string | null
 }
@@ -40,7 +45,7 @@ export const COMMAND_LINE: Origin = local('command_line')
 export const SERVICE: Origin = local('service')
 
 function local(actor: AuditActor): Origin {
-  return { actor, keyId: null, sessionId: null, ip: null }
+  return { actor, keyId: null, person: null, sessionId: null, ip: null }
 }
 
 /** A year: an incident may be noticed months later. */
@@ -62,6 +67,9 @@ export type AuditTable = {
   actor: AuditActor
   /** The key of the request or of the session. */
   key_id: string | null
+  /** The person whose session it was, with the name at the time. */
+  person_id: string | null
+  person_name: string | null
   session_id: string | null
   /** The client address of the request. */
   ip: string | null
@@ -102,6 +110,8 @@ export async function addAuditEntry(
       action,
       actor: origin.actor,
       key_id: origin.keyId,
+      person_id: origin.person?.id ?? null,
+      person_name: origin.person?.name ?? null,
       session_id: origin.sessionId,
       ip: origin.ip,
       target_id: target?.id ?? null,

@@ -14,7 +14,13 @@ import { fakeClock } from './support/clock.ts'
 import { onPostgres, tempDatabase } from './support/database.ts'
 import { countedRandom } from './support/random.ts'
 
-const REQUEST: Origin = { actor: 'key', keyId: 'key_a', sessionId: null, ip: '192.0.2.1' }
+const REQUEST: Origin = {
+  actor: 'key',
+  keyId: 'key_a',
+  person: null,
+  sessionId: null,
+  ip: '192.0.2.1',
+}
 
 async function createLog() {
   const clock = fakeClock()
@@ -48,6 +54,8 @@ test('an entry has its actor, its target and the names of the changed fields', a
       action: 'key.updated',
       actor: 'key',
       key_id: 'key_a',
+      person_id: null,
+      person_name: null,
       session_id: null,
       ip: '192.0.2.1',
       target_id: 'key_b',

@@ -16,6 +16,7 @@ export const SCOPES = [
   'account:write',
   'audit:read',
   'keys:write',
+  'people:write',
   'accounts:write',
   'dashboard',
   '*',
@@ -36,6 +37,7 @@ const LIVE_SCOPES: readonly Scope[] = [
   'feedback:write',
   'account:write',
   'accounts:write',
+  'people:write',
   'audit:read',
 ]
 

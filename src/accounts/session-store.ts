@@ -3,9 +3,8 @@ import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { DAY, HOUR } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
-import type { Account } from './account-store.ts'
 import { hashEquals, hashSecret } from './key.ts'
-import { type ApiKey, findKeyById } from './key-store.ts'
+import { findPrincipal, type Principal } from './people/principal.ts'
 import type { SessionTable } from './tables.ts'
 
 /** A week: users sign in once a week, and a stolen cookie is useless after it. */
@@ -15,7 +14,7 @@ export const SESSION_MAX_MS = 7 * DAY
 export const SESSION_IDLE_MS = 12 * HOUR
 
 /**
- * Maximum sessions of a key: enough for a team that shares one. The oldest end first, so a client
+ * Maximum sessions of a key or person: enough for a team that shares one. The oldest end first, so a client
  * that signs in in a loop ends its own.
  */
 export const SESSIONS_MAX = 50
@@ -47,10 +46,11 @@ const TOKEN_LENGTH = 40
 
 export { endSessionsOfKey } from './key-store.ts'
 
-/** A dashboard session, opened with an API key. */
+/** A dashboard session, opened by an API key or a person. */
 type Session = {
   /** `ses_…` */
   readonly id: string
+  /** ID of the key or of the person. */
   readonly keyId: string
   readonly accountId: string
   /** This and all times below: epoch ms. */
@@ -101,15 +101,12 @@ export async function createSession(
   return session
 }
 
-type FoundSession = {
-  readonly session: Session
-  readonly key: ApiKey
-  readonly account: Account
-}
+type FoundSession = Omit<Principal, 'secretExpiresAt'> & { readonly session: Session }
 
 /**
  * Finds the session whose token has this hash. Returns null if there is none or it has ended, and
- * if its key is revoked or expired. The caller checks whether the key may still sign in.
+ * if its key is revoked or expired, or its person was removed. The caller checks whether the key or
+ * person may still sign in.
  */
 export async function findSession(
   database: Database,
@@ -118,14 +115,16 @@ export async function findSession(
 ): Promise<FoundSession | null> {
   const row = await liveSessions(database.reader, now).where('hash', '=', hash).executeTakeFirst()
   if (row === undefined || !hashEquals(row.hash, hash)) return null
-  const found = await findKeyById(database, row.key_id)
+  const found = await findPrincipal(database, row.key_id)
   if (found === null) return null
-  const { key, account } = found
-  if (key.expiresAt !== null && key.expiresAt <= now) return null
-  return { session: toSession(row), key, account }
+  const { secretExpiresAt: _, ...principal } = found
+  const { expiresAt } = principal.key
+  if (expiresAt !== null && expiresAt <= now) return null
+  return { session: toSession(row), ...principal }
 }
 
-export type ListedSession = Session & { readonly keyName: string }
+/** `name` is that of its key or person. */
+export type ListedSession = Session & { readonly name: string }
 
 /** Lists the sessions of an account, last seen first. */
 export async function listSessions(
@@ -134,15 +133,17 @@ export async function listSessions(
   now: number,
 ): Promise<ListedSession[]> {
   const rows = await liveSessions(reader, now)
-    .innerJoin('api_key', 'api_key.id', 'session.key_id')
-    .select('api_key.name as keyName')
+    .leftJoin('api_key', 'api_key.id', 'session.key_id')
+    .leftJoin('person', 'person.id', 'session.key_id')
+    .select(eb => eb.fn.coalesce('person.name', 'api_key.name', eb.val('')).as('name'))
     .where('session.account_id', '=', accountId)
+    .where(eb => eb.or([eb('api_key.id', 'is not', null), eb('person.id', 'is not', null)]))
     .where('api_key.revoked_at', 'is', null)
     .where(eb => eb.or([eb('api_key.expires_at', 'is', null), eb('api_key.expires_at', '>', now)]))
     .orderBy('session.last_seen_at', 'desc')
     .orderBy('session.id')
     .execute()
-  return rows.map(({ keyName, ...row }) => ({ ...toSession(row), keyName }))
+  return rows.map(({ name, ...row }) => ({ ...toSession(row), name }))
 }
 
 /** Ends a session. Returns false if the account has no such session. */

@@ -1,8 +1,12 @@
+import type { Role } from './people/role.ts'
+
 declare module '../db/schema.ts' {
   interface Schema {
     account: AccountTable
     api_key: ApiKeyTable
     key_secret: KeySecretTable
+    person: PersonTable
+    recovery_code: RecoveryCodeTable
     session: SessionTable
     credit: CreditTable
     usage: UsageTable
@@ -57,11 +61,42 @@ export type KeySecretTable = {
   expires_at: number | null
 }
 
+/** A person who signs in to the dashboard of an account. */
+export type PersonTable = {
+  /** `per_…` */
+  id: string
+  account_id: string
+  name: string
+  /** In lower case; unique within the account. */
+  email: string
+  role: Role
+  created_at: number
+  /** SHA-256 of the token of the invitation, hexadecimal; null if none is open. */
+  invitation_hash: string | null
+  invitation_expires_at: number | null
+  /** Hash of the password in the PHC string format. */
+  password: string | null
+  /** Encrypted; null without a second factor. */
+  totp_secret: string | null
+  /** Time step of the last accepted code: neither it nor an earlier one is accepted again. */
+  totp_step: number | null
+  /** Issuer and subject of the first sign-in with the identity provider. */
+  oidc_subject: string | null
+  last_signed_in_at: number | null
+}
+
+/** A code that replaces the second factor once. */
+type RecoveryCodeTable = {
+  person_id: string
+  /** SHA-256 of the code, hexadecimal. */
+  hash: string
+}
+
 export type SessionTable = {
   id: string
   /** SHA-256 of its token, hexadecimal. */
   hash: string
-  /** The key that it was opened with, which has its scopes. */
+  /** The key or the person that opened it, which has its scopes. */
   key_id: string
   account_id: string
   created_at: number

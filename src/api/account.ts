@@ -7,6 +7,7 @@ import type { Verification } from '../accounts/credits/history.ts'
 import { getHistoryPage } from '../accounts/credits/history-page.ts'
 import { listUsage, type Usage } from '../accounts/credits/usage.ts'
 import { listKeys } from '../accounts/key-store.ts'
+import { listPeople } from '../accounts/people/person-store.ts'
 import { periodEnd, periodStart } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/windows.ts'
 import type { Reason, Risk } from '../engine/verdict/reason.ts'
@@ -231,7 +232,8 @@ function statsRoutes(service: AccountDeps) {
     const all = await listUsage(service.database, { accountId: account.id, from: before, to })
     const usage = all.filter(({ day }) => day >= from)
     const keys = await listKeys(service.database, account.id)
-    const names = new Map(keys.map(({ id, name }) => [id, name]))
+    const people = await listPeople(service.database.reader, account.id)
+    const names = new Map([...keys, ...people].map(({ id, name }) => [id, name]))
     const data = {
       period,
       from: isoTime(from),

@@ -23,14 +23,19 @@ const AuditEntry = z
       .string()
       .nullable()
       .openapi({ description: 'ID of the API key that sent the request or signed in.' }),
+    person_id: z
+      .string()
+      .nullable()
+      .openapi({ description: 'ID of the person whose dashboard session it was. Null for a key.' }),
+    person_name: z.string().nullable().openapi({ description: 'Name of that person at the time.' }),
     session_id: z.string().nullable(),
     ip: z.string().nullable().openapi({ description: 'IP address that sent the request.' }),
     target_id: z.string().nullable().openapi({
-      description: 'ID of the key, webhook, account, session or job.',
+      description: 'ID of the key, person, webhook, account, session or job.',
     }),
     target_name: z.string().nullable().openapi({
       description:
-        'Name of the target at the time. For a webhook, the host of its URL; for a session, the name of its key.',
+        'Name of the target at the time. For a webhook, the host of its URL; for a session, the name of its key or person.',
     }),
     changed: z.array(z.string()).nullable().openapi({
       description: 'Names of the changed fields. Null if the action is not an update.',
@@ -55,7 +60,9 @@ const AUDIT_EXAMPLE = {
         id: 'aud_01',
         action: 'key.updated' as const,
         actor: 'session' as const,
-        key_id: 'key_01',
+        key_id: null,
+        person_id: 'per_01',
+        person_name: 'Ann Lee',
         session_id: 'ses_01',
         ip: '203.0.113.9',
         target_id: 'key_02',
@@ -75,7 +82,7 @@ export function auditRoutes(service: AuditDeps) {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',
     description:
-      'Returns changes to keys, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with the actor and the IP address. Entries are kept for a year.',
+      'Returns changes to keys, people, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with the actor and the IP address. Entries are kept for a year.',
     scope: 'audit:read',
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),

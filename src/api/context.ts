@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { Account } from '../accounts/account-store.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
+import type { Person } from '../accounts/people/person-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/windows.ts'
 import type { FeedbackSource } from '../feedback/source-store.ts'
@@ -10,7 +11,10 @@ import type { BASIC_CHALLENGE } from './schemas/headers.ts'
 /** The authenticated caller of a request. */
 export type Caller = {
   readonly account: Account
+  /** For a person, the rights of the role in the form of a key. */
   readonly key: ApiKey
+  /** The person whose session it is; null for a key. */
+  readonly person: Pick<Person, 'id' | 'name'> | null
   /**
    * End of the grace period (epoch ms) of a key secret that was replaced by rotation; null for a
    * current secret.
@@ -90,8 +94,9 @@ type LargeList = {
   onParsed(size: number): void
 }
 
-/** A dashboard session and the key with which it was opened. */
+/** A dashboard session. */
 export type DashboardSession = {
+  /** ID of the key or of the person that opened it. */
   readonly keyId: string
   /** `ses_…` */
   readonly sessionId: string

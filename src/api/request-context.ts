@@ -94,9 +94,11 @@ function routeTemplate(c: Context<Env>): string {
 /** Returns the origin of a request for the audit log. */
 const originOf = (c: Context<Env>): Origin => {
   const session = c.env?.session
+  const { key, person } = c.get('caller')
   return {
     actor: session !== undefined ? 'session' : c.get('isLink') ? 'link' : 'key',
-    keyId: c.get('caller').key.id,
+    keyId: person === null ? key.id : null,
+    person,
     sessionId: session?.sessionId ?? null,
     ip: c.get('ip'),
   }

@@ -55,6 +55,11 @@ export const COMMAND_GROUPS: readonly {
         load: async () => (await import('./accounts.ts')).defineAccounts,
       },
       {
+        name: 'people',
+        description: 'manage people who sign in to the dashboard',
+        load: async () => (await import('./commands/people.ts')).definePeople,
+      },
+      {
         name: 'keys',
         description: 'manage keys of the HTTP API',
         load: async () => (await import('./keys.ts')).defineKeys,

@@ -177,8 +177,26 @@ const SENTENCES: OperationTexts<EvError> = {
   name_invalid: ({ name, of, lengthMax }) =>
     new EvError(
       'usage',
-      `--name is "${sanitizeText(name)}"; the name of ${of === 'key' ? 'a key' : 'an account'} takes 1 to ${lengthMax} characters on one line.`,
+      `--name is "${sanitizeText(name)}"; the name of ${of === 'account' ? 'an account' : `a ${of}`} takes 1 to ${lengthMax} characters on one line.`,
     ),
+  person_not_found: ({ id }) =>
+    new EvError(
+      'no_input',
+      `Person ${sanitizeText(id)} does not exist. To list people, run "ev people".`,
+    ),
+  person_exists: ({ email }) =>
+    new EvError(
+      'usage',
+      `The account has a person with the address ${email}. For a new link, run "ev people link ${email}".`,
+    ),
+  person_limit_reached: ({ count }) =>
+    new EvError(
+      'usage',
+      `The account has ${count} people, which is the maximum. Remove one first.`,
+    ),
+  person_rights_exceeded: ({ role }) =>
+    new EvError('usage', `The role "${role}" has more rights than the caller.`),
+  own_person: () => new EvError('usage', 'People cannot remove themselves or change their role.'),
   key_not_found: ({ id }) =>
     new EvError('no_input', `Key ${sanitizeText(id)} does not exist. To list keys, run "ev keys".`),
   key_limit_reached: ({ count, max, plan }) =>

@@ -102,6 +102,8 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   account: 'accounts',
   api_key: 'keys',
   key_secret: 'hashes of keys',
+  person: 'people',
+  recovery_code: 'recovery codes',
   session: 'dashboard sessions',
   credit: 'days of credits',
   usage: 'days of usage',

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Hono } from 'hono'
+import { createPasswordHasher } from '../accounts/people/password.ts'
 import { IP_LIMITS } from '../accounts/plan.ts'
 import { createPostgresLimits } from '../accounts/rate-limits/postgres-windows.ts'
 import { openSqliteLimits } from '../accounts/rate-limits/sqlite-windows.ts'
@@ -228,6 +229,8 @@ function buildService(
     disk,
     limits,
     firstKeys: keyPages,
+    secretBox,
+    passwords: createPasswordHasher(random),
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,

@@ -80,8 +80,10 @@ const targetOf = ({ target_id: id, target_name: name, changed }: AuditEntry): Ht
   ${name ?? id ?? '–'} ${name === null || id === null ? NOTHING : html`<small class="line">${id}</small>`}
   ${changed === null ? NOTHING : html`<small class="line">Changed: ${changed.join(', ')}</small>`}`
 
-const actorOf = ({ actor, key_id, session_id }: AuditEntry): Html =>
-  html`${ACTOR_NAMES[actor]} ${key_id === null ? NOTHING : html`<small class="line" title="${session_id ?? ''}">${key_id}</small>`}`
+const actorOf = ({ actor, key_id, person_id, person_name, session_id }: AuditEntry): Html => {
+  const id = person_id ?? key_id
+  return html`${person_name ?? ACTOR_NAMES[actor]} ${id === null ? NOTHING : html`<small class="line" title="${session_id ?? ''}">${id}</small>`}`
+}
 
 const ACTOR_NAMES: Readonly<Record<AuditEntry['actor'], string>> = {
   key: 'API key',
@@ -98,6 +100,15 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'key.updated': 'Key changed',
   'key.rotated': 'Key rotated',
   'key.revoked': 'Key revoked',
+  'person.invited': 'Person invited',
+  'person.joined': 'Invitation accepted',
+  'person.updated': 'Person changed',
+  'person.removed': 'Person removed',
+  'person.password_changed': 'Password changed',
+  'person.totp_enabled': 'Second factor enabled',
+  'person.totp_disabled': 'Second factor removed',
+  'person.recovery_codes_created': 'Recovery codes created',
+  'person.recovery_code_used': 'Recovery code used',
   'webhook.created': 'Webhook created',
   'webhook.updated': 'Webhook changed',
   'webhook.rotated': 'Webhook secret rotated',

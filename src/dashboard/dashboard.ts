@@ -19,6 +19,8 @@ import { alerts } from './page/banner.ts'
 import type { Html } from './page/html.ts'
 import { backLink, barePage, page, part, publicPage } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
+import { invitationRoutes } from './people/invitation.ts'
+import { profileRoutes } from './people/profile.ts'
 import { checkCsrf, shortForms } from './session/csrf.ts'
 import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes, themeRoutes } from './session/sign-in.ts'
@@ -41,6 +43,8 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.get('/', c => c.redirect('/overview', 303))
   router.route('/', assetRoutes())
   router.route('/', signInRoutes(deps))
+  router.route('/', invitationRoutes(deps))
+  router.route('/', profileRoutes(deps))
   router.route('/', sessionRoutes(deps))
   router.route('/', themeRoutes())
   router.route('/', webhooksRoutes(deps))
@@ -59,11 +63,11 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
 }
 
 /** Paths that need no session. */
-const PUBLIC = ['/', '/sign-in', '/welcome/*', '/docs/*']
+const PUBLIC = ['/', '/sign-in/*', '/invitation/*', '/welcome/*', '/docs/*']
 /** Paths that need a session; `/lists/*` matches `/lists` too. */
 const PROTECTED = [
   ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
-  ...['/feedback/*', '/account/*', '/audit/*', '/sessions/*', '/sign-out', '/theme'],
+  ...['/feedback/*', '/account/*', '/audit/*', '/sessions/*', '/profile/*', '/sign-out', '/theme'],
 ]
 
 /** The upload route streams its body and checks the CSRF token itself. */
@@ -179,12 +183,14 @@ function asNotice(c: Context<Env>, body: Html, status: ContentfulStatusCode) {
 }
 
 /** Adds to a missing scope how to get a key that has it; the API calls a list a job. */
-function withRemedy({ req }: Context<Env>, error: Refusal | ApiProblem): string {
+function withRemedy(c: Context<Env>, error: Refusal | ApiProblem): string {
   if (!(error instanceof ApiProblem)) return error.message
-  if (error.code === 'not_found' && req.path.startsWith('/lists/')) {
+  if (error.code === 'not_found' && c.req.path.startsWith('/lists/')) {
     return 'List not found. It may have been deleted.'
   }
   if (error.code !== 'insufficient_scope') return error.message
+  if (c.get('user')?.person)
+    return `${error.message.replace(/\.$/, '')}. An admin of the account can change your role.`
   return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under API keys.`
 }
 

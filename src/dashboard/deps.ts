@@ -1,4 +1,6 @@
 import type { Scope } from '../accounts/key-rights.ts'
+import type { PasswordHasher } from '../accounts/people/password.ts'
+import type { Person } from '../accounts/people/person-store.ts'
 import type { LimitStore } from '../accounts/rate-limits/windows.ts'
 import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
@@ -6,6 +8,7 @@ import type { ReadDisk } from '../jobs/import/store-upload.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
+import type { SecretBox } from '../platform/secret-box.ts'
 
 import type { HealthSource } from './health/source.ts'
 import type { Html } from './page/html.ts'
@@ -35,15 +38,19 @@ export interface Api {
   fetch(path: string, init?: RequestInit): Promise<Response>
 }
 
-/** The signed-in user: the session and the key it was started with. */
+/** The signed-in user: the session and the key or the person that started it. */
 export type SignedIn = {
   readonly sessionId: string
   /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */
   readonly secretExpiresAt: number | null
   /** The CSRF token, required by state-changing requests. */
   readonly csrf: string
+  /** ID of the key or of the person. */
   readonly keyId: string
-  readonly keyName: string
+  /** Name of the key or of the person. */
+  readonly name: string
+  /** Null for a session that a key started. */
+  readonly person: Person | null
   readonly scopes: readonly Scope[]
   /** Whether all requests of the key are in the sandbox. */
   readonly isTest: boolean
@@ -67,6 +74,10 @@ export type DashboardDeps = {
   readonly settings: DashboardSettings
   /** Counts failed sign-ins. */
   readonly limits: LimitStore
+  /** Hashes and verifies the passwords of people. */
+  readonly passwords: PasswordHasher
+  /** Encrypts second factors and signs what browsers keep during a sign-in. */
+  readonly secretBox: SecretBox
   /** Free space on the disk of the data directory, where uploads are stored. */
   readonly disk: ReadDisk
   /** Data of the Health page. */
@@ -81,6 +92,7 @@ type ApiApp = {
 
 /** The dashboard session on whose behalf the API is called. */
 export type DashboardSession = {
+  /** ID of the key or of the person. */
   readonly keyId: string
   readonly sessionId: string
   /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */

@@ -187,6 +187,7 @@ const SCOPE_TEXTS: Readonly<Record<SecretScope, string>> = {
   'account:read': 'View the account, its credits, usage, limits and history.',
   'account:write': 'Change the account, such as its email address.',
   'audit:read': 'View the audit log.',
+  'people:write': 'Invite, change and remove people with at most its own scopes.',
   'keys:write': 'Create, change and revoke keys with at most its own scopes.',
   'accounts:write': 'Create and change accounts; only for keys of an admin account.',
   dashboard: 'Sign in to the dashboard, limited to the other scopes of the key.',

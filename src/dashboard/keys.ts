@@ -37,7 +37,7 @@ import { notice, Refusal } from './page/notice.ts'
 import { card, primaryLink } from './page/parts.ts'
 import { ago, time } from './page/text.ts'
 import { dropToken, leaveNote } from './session/cookie.ts'
-import { may } from './session/signed-in.ts'
+import { explainMissingScope, may } from './session/signed-in.ts'
 
 /** Routes that list and create the keys of an account. */
 export function keyRoutes(deps: DashboardDeps): Hono<Env> {
@@ -81,7 +81,10 @@ export function keyRoutes(deps: DashboardDeps): Hono<Env> {
 const requireKeysScope: MiddlewareHandler<Env> = async (c, next) => {
   const user = c.get('user')
   if (may(user, 'keys:write')) return next()
-  const sentence = `You are signed in with the key "${user.keyName}", which lacks the scope "keys:write". Sign in with a key that has it to view and manage keys. The administrator can create one with ev keys create.`
+  const sentence =
+    user.person === null
+      ? `You are signed in with the key "${user.name}", which lacks the scope "keys:write". Sign in with a key that has it to view and manage keys. The administrator can create one with ev keys create.`
+      : explainMissingScope(user, 'keys:write', 'viewing and managing keys requires')
   return page(c, { title: 'API keys', body: notice('info', sentence), status: 403 })
 }
 

@@ -9,6 +9,7 @@ import {
   addFeedbackSources,
 } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
+import { addPeople } from './people-schema.ts'
 import { type Schema, TABLES } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
 
@@ -93,6 +94,7 @@ export const MIGRATIONS: Migrations = {
   '0015_learned_replies': { up: createLearnedReplies },
   '0016_finish': { up: addFinish },
   '0017_short_results': { up: reduceItemSpace },
+  '0018_people': { up: addPeople },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */

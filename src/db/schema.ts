@@ -15,6 +15,8 @@ export const TABLES = [
     'account',
     'api_key',
     'key_secret',
+    'person',
+    'recovery_code',
     'session',
     'credit',
   ] as const),

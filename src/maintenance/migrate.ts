@@ -108,6 +108,7 @@ function hasActiveList(dataDir: string): boolean {
  */
 export const COPIED = [
   ...(['account', 'api_key', 'key_secret', 'session', 'credit', 'usage', 'replay'] as const),
+  ...(['person', 'recovery_code'] as const),
   ...(['webhook', 'event', 'delivery', 'attempt', 'notice', 'verification', 'audit'] as const),
   ...(['answer', 'job', 'item', 'schedule', 'feedback', 'feedback_account'] as const),
   ...(['feedback_address', 'feedback_count', 'feedback_domain', 'feedback_day'] as const),

@@ -48,6 +48,8 @@ const PRIMARY_KEY = {
   account: ['id'],
   api_key: ['id'],
   key_secret: ['hash'],
+  person: ['id'],
+  recovery_code: ['person_id', 'hash'],
   session: ['id'],
   credit: ['account_id', 'period_start'],
   usage: ['account_id', 'day', 'key_id', 'class'],

@@ -40,7 +40,7 @@ type RefusalFacts = {
   }
   readonly name_invalid: {
     readonly name: string
-    readonly of: 'account' | 'key'
+    readonly of: 'account' | 'key' | 'person'
     readonly lengthMax: number
   }
   readonly key_not_found: { readonly id: string }
@@ -134,6 +134,13 @@ type RefusalFacts = {
   readonly backup_exists: { readonly file: string }
   readonly backup_failed: { readonly file: string; readonly why: string }
   readonly account_not_found: { readonly id: string }
+  readonly person_not_found: { readonly id: string }
+  readonly person_exists: { readonly email: string }
+  readonly person_limit_reached: { readonly count: number }
+  /** The caller manages or gives a role with more rights than its own. */
+  readonly person_rights_exceeded: { readonly role: string }
+  /** A person changes the own role or removes itself. */
+  readonly own_person: Readonly<Record<string, never>>
   readonly account_exists: { readonly id: string; readonly name: string }
   readonly account_name_taken: { readonly name: string }
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }

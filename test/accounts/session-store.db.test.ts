@@ -57,6 +57,7 @@ describe('a session', () => {
       session,
       key: expect.objectContaining({ id: 'key_a', scopes: ['*'] }),
       account: expect.objectContaining({ id: 'acc_a', operator: 0 }),
+      person: null,
     })
     expect(await find('2')).toBeNull()
   })
@@ -156,8 +157,8 @@ describe('the sessions of an account', () => {
     await signIn('3', { keyId: 'key_c', accountId: 'acc_b' })
     const sessions = await listSessions(database, 'acc_a', clock.now())
     expect(sessions).toMatchObject([
-      { id: 'ses_2', keyName: 'Other', ip: '192.0.2.2', agent: 'Telephone' },
-      { id: 'ses_1', keyName: 'CI', ip: '192.0.2.1' },
+      { id: 'ses_2', name: 'Other', ip: '192.0.2.2', agent: 'Telephone' },
+      { id: 'ses_1', name: 'CI', ip: '192.0.2.1' },
     ])
     expect(JSON.stringify(sessions)).not.toMatch(/hash/)
   })

@@ -37,6 +37,8 @@ describe('the audit log', () => {
       action: 'key.revoked',
       actor: 'key',
       key_id: 'key_1',
+      person_id: null,
+      person_name: null,
       session_id: null,
       ip: '192.0.2.1',
       changed: null,

@@ -10,6 +10,8 @@ const PUBLIC_PATHS = [
   '/form.js',
   '/',
   '/sign-in',
+  '/sign-in/code',
+  '/invitation/:token',
   '/welcome/:token',
   '/assets/:version/:name',
   '/docs',
@@ -73,9 +75,12 @@ describe('every path', () => {
       'GET /assets/:version/:name',
       'GET /docs',
       'GET /form.js',
+      'GET /invitation/:token',
       'GET /sign-in',
       'GET /welcome/:token',
+      'POST /invitation/:token',
       'POST /sign-in',
+      'POST /sign-in/code',
       'POST /welcome/:token',
     ])
     expect(new Set(routes.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))

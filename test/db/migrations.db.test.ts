@@ -76,6 +76,8 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`create index webhook_account on webhook (account_id)`.execute(db)
   await sql`drop index event_account`.execute(db)
   await sql`drop table audit`.execute(db)
+  await sql`drop table person`.execute(db)
+  await sql`drop table recovery_code`.execute(db)
   await sql`drop table learned_reply`.execute(db)
   for (const name of TABLES.filter(one => one.startsWith('feedback'))) {
     await sql`drop table ${sql.table(name)}`.execute(db)

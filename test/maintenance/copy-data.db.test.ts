@@ -144,6 +144,8 @@ async function fill(database: Database): Promise<void> {
       action: 'key.created',
       actor: 'key',
       key_id: 'key_a',
+      person_id: null,
+      person_name: null,
       session_id: null,
       ip: null,
       target_id: 'key_b',
@@ -151,6 +153,28 @@ async function fill(database: Database): Promise<void> {
       changed: null,
       created_at: 1,
     })
+    .execute()
+  await db
+    .insertInto('person')
+    .values({
+      id: 'per_a',
+      account_id: 'acc_a',
+      name: TEXTS[0] ?? '',
+      email: 'ann@shop.example',
+      role: 'admin',
+      created_at: 1,
+      invitation_hash: 'a'.repeat(64),
+      invitation_expires_at: 2,
+      password: null,
+      totp_secret: null,
+      totp_step: 3,
+      oidc_subject: null,
+      last_signed_in_at: null,
+    })
+    .execute()
+  await db
+    .insertInto('recovery_code')
+    .values({ person_id: 'per_a', hash: 'b'.repeat(64) })
     .execute()
   await db
     .insertInto('feedback_count')

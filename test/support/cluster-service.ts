@@ -27,6 +27,7 @@ import { FAST_TIMINGS } from './fast-timings.ts'
 import { idleHealth } from './idle-health.ts'
 import { fakeDownload } from './list-download.ts'
 import { recordingLog } from './log.ts'
+import { instantPasswords } from './people.ts'
 import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
 import { fakeTransport } from './webhook-transport.ts'
 
@@ -98,6 +99,8 @@ export async function createClusterService(url: string, given: ServerOptions = {
     log,
     database,
     firstKeys: firstKeys(clock, random),
+    secretBox: service.secretBox,
+    passwords: instantPasswords(),
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: service.settings,
     disk: service.disk,

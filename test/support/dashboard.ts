@@ -6,6 +6,7 @@ import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { type FirstKeys, firstKeys } from '../../src/dashboard/session/setup.ts'
 import { idleHealth } from './idle-health.ts'
 import { failOnUnknownNames } from './known-names.ts'
+import { instantPasswords } from './people.ts'
 import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {
@@ -40,6 +41,8 @@ export async function createTestDashboard({
     random: service.random,
     log: service.log,
     firstKeys: keys,
+    secretBox: service.secretBox,
+    passwords: instantPasswords(),
     database: service.database,
     app: {
       fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>

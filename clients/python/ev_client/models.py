@@ -120,6 +120,15 @@ class AuditEntry(TypedDict):
         "key.updated",
         "key.rotated",
         "key.revoked",
+        "person.invited",
+        "person.joined",
+        "person.updated",
+        "person.removed",
+        "person.password_changed",
+        "person.totp_enabled",
+        "person.totp_disabled",
+        "person.recovery_codes_created",
+        "person.recovery_code_used",
         "webhook.created",
         "webhook.updated",
         "webhook.rotated",
@@ -139,13 +148,17 @@ class AuditEntry(TypedDict):
     actor: Literal["key", "link", "session", "command_line", "service"]
     # ID of the API key that sent the request or signed in.
     key_id: Optional[str]
+    # ID of the person whose dashboard session it was. Null for a key.
+    person_id: Optional[str]
+    # Name of that person at the time.
+    person_name: Optional[str]
     session_id: Optional[str]
     # IP address that sent the request.
     ip: Optional[str]
-    # ID of the key, webhook, account, session or job.
+    # ID of the key, person, webhook, account, session or job.
     target_id: Optional[str]
     # Name of the target at the time. For a webhook, the host of its URL; for a session, the
-    # name of its key.
+    # name of its key or person.
     target_name: Optional[str]
     # Names of the changed fields. Null if the action is not an update.
     changed: Optional[List[str]]
@@ -447,6 +460,7 @@ class CreatedKeyData(TypedDict):
         "account:write",
         "audit:read",
         "keys:write",
+        "people:write",
         "accounts:write",
         "dashboard",
         "*",
@@ -1707,6 +1721,7 @@ class Key(TypedDict):
         "account:write",
         "audit:read",
         "keys:write",
+        "people:write",
         "accounts:write",
         "dashboard",
         "*",
@@ -1753,6 +1768,7 @@ class KeyPatch(TypedDict):
         "account:write",
         "audit:read",
         "keys:write",
+        "people:write",
         "accounts:write",
         "dashboard",
         "*",
@@ -1950,6 +1966,7 @@ class NewKey(TypedDict):
         "account:write",
         "audit:read",
         "keys:write",
+        "people:write",
         "accounts:write",
         "dashboard",
         "*",
@@ -2278,6 +2295,7 @@ class RotatedKeyData(TypedDict):
         "account:write",
         "audit:read",
         "keys:write",
+        "people:write",
         "accounts:write",
         "dashboard",
         "*",

@@ -169,6 +169,24 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_request',
       `The account has ${pluralize(count, 'key')}; its plan "${plan}" allows ${max}. Delete unused keys first, or change the plan.`,
     ),
+  person_not_found: () => new ApiError('not_found', 'Person not found.'),
+  person_exists: ({ email }) =>
+    new ApiError('invalid_request', `"email" is ${email}, which a person of the account has.`),
+  person_limit_reached: ({ count }) =>
+    new ApiError(
+      'invalid_request',
+      `The account has ${count} people, which is the maximum. Remove one first.`,
+    ),
+  person_rights_exceeded: ({ role }) =>
+    new ApiError(
+      'insufficient_scope',
+      `The role "${role}" has more rights than the caller, who cannot give it or manage people who have it.`,
+    ),
+  own_person: () =>
+    new ApiError(
+      'invalid_request',
+      'You cannot change your own role or remove yourself. Another admin of the account can.',
+    ),
   last_key: () => new ApiError('last_key', LAST_KEY),
   rights_exceeded: ({ rights, scopes }) =>
     new ApiError(

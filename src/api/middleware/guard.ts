@@ -8,7 +8,8 @@ import {
   permits,
   type Scope,
 } from '../../accounts/key-rights.ts'
-import { type FoundKey, findKeyById, getCachedKey, isRevoked } from '../../accounts/key-store.ts'
+import { getCachedKey, isRevoked } from '../../accounts/key-store.ts'
+import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Admitted, Caller, DashboardSession, Env } from '../context.ts'
@@ -291,18 +292,18 @@ async function authenticate(
   if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
   const now = clock.now()
   if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now)) throw expired()
-  return toCaller(service, found)
+  return toCaller(service, { ...found, person: null })
 }
 
 /**
- * Authenticates the key of a dashboard session. The key is read at each request, so a key that was
- * revoked or lost the scope `dashboard` is refused at once.
+ * Authenticates the key or the person of a dashboard session, which is read at each request: a key
+ * that was revoked or lost the scope `dashboard` is refused at once, and so is a removed person.
  */
 async function authenticateSession(
   service: GuardDeps,
   { keyId, secretExpiresAt }: DashboardSession,
 ): Promise<Caller> {
-  const found = await findKeyById(service.database, keyId)
+  const found = await findPrincipal(service.database, keyId)
   const now = service.clock.now()
   if (found === null || isExpired(found.key.expiresAt, now)) throw signedOut()
   if (isExpired(secretExpiresAt, now)) throw signedOut()
@@ -310,7 +311,7 @@ async function authenticateSession(
   return toCaller(service, { ...found, secretExpiresAt })
 }
 
-const toCaller = ({ settings }: GuardDeps, { account, ...found }: FoundKey): Caller => ({
+const toCaller = ({ settings }: GuardDeps, { account, ...found }: Principal): Caller => ({
   account,
   ...found,
   plan: findPlan(settings.plans, account.plan),

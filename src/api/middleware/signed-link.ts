@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { type FoundKey, findKeyById } from '../../accounts/key-store.ts'
+import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
 import { isSignedLink } from '../../accounts/signed-link.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
@@ -9,12 +9,12 @@ import type { ServiceDeps } from '../service.ts'
 export type LinkDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
 
 /**
- * Authenticates a signed link. The key is read at each request: a link ends when its key is revoked,
- * rotated or expired. Throws ApiError.
+ * Authenticates a signed link. The key or person is read at each request: a link ends when its key
+ * is revoked, rotated or expired, or its person is removed. Throws ApiError.
  */
-export async function authenticateLink(c: Context<Env>, service: LinkDeps): Promise<FoundKey> {
+export async function authenticateLink(c: Context<Env>, service: LinkDeps): Promise<Principal> {
   const { pathname, search } = new URL(c.req.url)
-  const found = await findKeyById(service.database, c.req.query('key_id') ?? '')
+  const found = await findPrincipal(service.database, c.req.query('key_id') ?? '')
   if (found === null || !isSignedLink(service, found.key, `${pathname}${search}`)) {
     throw invalidLink()
   }

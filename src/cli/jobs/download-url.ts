@@ -1,6 +1,5 @@
 import { permits } from '../../accounts/key-rights.ts'
 import { type ApiKey, listKeys } from '../../accounts/key-store.ts'
-import type { Config } from '../../config/settings.ts'
 import { type Database, write } from '../../db/database.ts'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
@@ -13,7 +12,7 @@ import type { Format } from '../bulk/row-text.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices } from '../database.ts'
 import { printJson, printMessage, timeText } from '../print.ts'
-import { findBaseUrl } from '../serve/base-url.ts'
+import { requireBaseUrl } from '../serve/base-url.ts'
 import { serviceSecretBox } from '../service-secret.ts'
 import { readConfig } from '../settings.ts'
 import { isOfService, withJob } from './job-status.ts'
@@ -67,15 +66,6 @@ function checkJob(job: Job, { partial }: DownloadUrlFlags): void {
   throw new EvError(
     'usage',
     `${job.id} is ${job.state}, so its results are incomplete. To share the existing ones, add --partial.`,
-  )
-}
-
-async function requireBaseUrl(database: Database, { baseUrl }: Config): Promise<string> {
-  const found = baseUrl ?? (await findBaseUrl(database))
-  if (found !== null) return found
-  throw new EvError(
-    'usage',
-    'The URL of the service is not known here. Set --base-url to its public URL, such as https://ev.example.com, or EV_BASE_URL as for "ev serve".',
   )
 }
 

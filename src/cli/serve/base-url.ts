@@ -58,7 +58,7 @@ export async function waitForBaseUrl(
 }
 
 /** Returns the base URL that services have stored in a shared database; null if there is none. */
-export const findBaseUrl = async (database: Database): Promise<string | null> =>
+const findBaseUrl = async (database: Database): Promise<string | null> =>
   (await getSetting(database, 'base-url')) ?? (await getSetting(database, 'base-url-by-itself'))
 
 /** Returns null also while the database is unavailable, so that the caller keeps waiting. */
@@ -143,3 +143,13 @@ const plainToAll = ({ listen }: Config) =>
       'and --tls-key, or the addresses of your TLS proxy with --trust-proxy, or allow plain HTTP with --insecure-http ' +
       'on a network where no one else can listen.',
   )
+
+/** Returns the base URL of the service of this database. Throws EvError if it is not known. */
+export async function requireBaseUrl(database: Database, { baseUrl }: Config): Promise<string> {
+  const found = baseUrl ?? (await findBaseUrl(database))
+  if (found !== null) return found
+  throw new EvError(
+    'usage',
+    'The URL of the service is not known here. Set --base-url to its public URL, such as https://ev.example.com, or EV_BASE_URL as for "ev serve".',
+  )
+}

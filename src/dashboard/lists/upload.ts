@@ -27,7 +27,7 @@ import { icon } from '../page/icon.ts'
 import { page, part } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { CSRF_FIELD, checkSameSite, checkToken, csrfField, tokenOfHeader } from '../session/csrf.ts'
-import { may } from '../session/signed-in.ts'
+import { explainMissingScope, may } from '../session/signed-in.ts'
 import { PREVIEW_TITLE, previewPart, step } from './preview-part.ts'
 
 /** Upload path. It is exempt from the form middleware because it streams its body. */
@@ -318,10 +318,7 @@ async function saveEmail(c: Context<Env>, { fields }: Upload): Promise<void> {
 }
 
 const notAllowed = (c: Context<Env>) =>
-  notice(
-    'info',
-    `The key "${c.get('user').keyName}" lacks the scope "verify:bulk", which uploading a list requires. Sign in with a key that has it, or add it to this key under API keys.`,
-  )
+  notice('info', explainMissingScope(c.get('user'), 'verify:bulk', 'uploading a list requires'))
 
 /** Requests a dry run of a list. Throws ApiProblem. */
 const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>

@@ -89,13 +89,15 @@ export const confirmed = (
     readonly label: string
     readonly question: string
     readonly yes: string
+    /** Fields that the confirmation needs, as a password. */
+    readonly fields?: Html
   },
 ): Html => html`
   <details class="confirm">
     <summary class="button is-danger">${o.label}</summary>
     <div class="menu">
       <p>${o.question}</p>
-      ${form(c, o.action, html`<button class="is-danger">${o.yes}</button>`)}
+      ${form(c, o.action, html`${o.fields ?? NOTHING}<button class="is-danger">${o.yes}</button>`)}
     </div>
   </details>`
 
@@ -103,6 +105,8 @@ export const confirmed = (
 export type SubmittedForm = {
   /** The trimmed value of a field; empty if the field is missing. */
   readonly text: (name: string) => string
+  /** The value of a field as it was typed, as of a password. */
+  readonly raw: (name: string) => string
   /** All values of a field, as of checkboxes. */
   readonly all: (name: string) => readonly string[]
 }
@@ -112,7 +116,8 @@ export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
   const fields = await c.req.parseBody({ all: true })
   const all = (name: string) =>
     [fields[name] ?? []].flat().filter(value => typeof value === 'string')
-  return { all, text: name => all(name)[0]?.trim() ?? '' }
+  const raw = (name: string) => all(name)[0] ?? ''
+  return { all, raw, text: name => raw(name).trim() }
 }
 
 /** Returns the client error (4xx) to show at the form; rethrows any other error. */

@@ -193,7 +193,7 @@ const account = (c: Context<Env>, user: SignedIn) => html`
     <summary><span class="avatar" aria-hidden="true">${initialsOf(user.accountName)}</span>
       <span>${user.accountName} <small>${formatPlan(user.plan)}${user.isTest ? ', sandbox' : ''}</small></span></summary>
     <div class="menu">
-      <p><small>Signed in with the ${user.isTest ? 'test key' : 'key'} "${user.keyName}"</small></p>
+      <p><small>${signedInAs(user)}</small></p>
       <form method="post" action="/theme" class="segment" aria-label="Theme">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
         <input type="hidden" name="next" value="${c.req.path}" />
@@ -202,6 +202,7 @@ const account = (c: Context<Env>, user: SignedIn) => html`
             html`<button name="theme" value="${theme}" aria-pressed="${String(theme === themeOf(c))}">${icon(THEME_ICONS[theme])}${THEME_NAMES[theme]}</button>`,
         )}
       </form>
+      ${user.person === null ? NOTHING : html`<a href="/profile">${icon('key-round')}Your sign-in</a>`}
       <a href="/sessions">${icon('monitor')}Sessions</a>
       <form method="post" action="/sign-out">
         <input type="hidden" name="${CSRF_FIELD}" value="${user.csrf}" />
@@ -209,6 +210,11 @@ const account = (c: Context<Env>, user: SignedIn) => html`
       </form>
     </div>
   </details>`
+
+const signedInAs = ({ person, name, isTest }: SignedIn): string =>
+  person === null
+    ? `Signed in with the ${isTest ? 'test key' : 'key'} "${name}"`
+    : `Signed in as ${name} (${person.role})`
 
 /** Returns the first letters of up to two words. */
 const initialsOf = (name: string): string =>

@@ -16,7 +16,7 @@ import { endSession, may, userOf } from './signed-in.ts'
 /** Lists the sessions of an account and ends them. */
 export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
   const { database, clock } = deps
-  /** A key without `keys:write` sees and ends only its own sessions. */
+  /** A key or a person without `keys:write` sees and ends only the own sessions. */
   async function visible(c: Context<Env>): Promise<readonly ListedSession[]> {
     const user = c.get('user')
     const all = await listSessions(database, user.accountId, clock.now())
@@ -39,7 +39,7 @@ export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
 }
 
 const INTRO =
-  'A session expires after twelve hours without activity, after seven days at the latest, and when its key is revoked or rotated.'
+  'A session expires after twelve hours without activity, after seven days at the latest, and when its key is revoked or rotated or its person is removed.'
 
 const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
   table({
@@ -52,7 +52,7 @@ const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
         cell: ({ agent }) => html`<span title="${agent}">${browserName(agent)}</span>`,
       },
       { label: 'IP address', cell: ({ ip }) => ip },
-      { label: 'Key', cell: ({ keyName }) => keyName },
+      { label: 'Key or person', cell: ({ name }) => name },
       { label: 'Signed in', cell: ({ createdAt }) => ago(createdAt) },
       { label: 'Last used', cell: ({ lastSeenAt }) => ago(lastSeenAt) },
       { label: 'End', kind: 'action', cell: ({ id }) => endButton(c, id) },

@@ -4,26 +4,33 @@ import { html } from 'hono/html'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import { domainAllowed, ipAllowed, permits } from '../../accounts/key-rights.ts'
 import { type FoundKey, findKeyByHash } from '../../accounts/key-store.ts'
-import type { Bucket } from '../../accounts/rate-limits/windows.ts'
-import { createSession, newSessionToken, SESSION_MAX_MS } from '../../accounts/session-store.ts'
+import { arePeopleInvited, type Person } from '../../accounts/people/person-store.ts'
+import { verifySecondFactor } from '../../accounts/people/second-factor.ts'
+import {
+  failuresFrom,
+  findPendingPerson,
+  type Limited,
+  sealPendingSignIn,
+  toLimited,
+  verifyPassword,
+} from '../../accounts/people/sign-in.ts'
 import { write } from '../../db/database.ts'
-import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { formatDurationInWords } from '../../platform/format.ts'
-import { rateLimitIp } from '../../platform/ip.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { field } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { barePage, THEME_COOKIE, THEMES } from '../page/layout.ts'
-import { notice } from '../page/notice.ts'
+import { notice, Refusal } from '../page/notice.ts'
 import { copyable } from '../page/text.ts'
-import { dropToken, keepToken } from './cookie.ts'
+import { deviceOf, dropToken } from './cookie.ts'
 import { checkSameSite, shortForms } from './csrf.ts'
 import { auditSession, endSession, userOf } from './signed-in.ts'
+import { startSession } from './start-session.ts'
 
-/** Sign-in with an API key, sign-out, and the welcome page with the first key. */
+/** Sign-in with a password or an API key, sign-out, and the welcome page with the first key. */
 export function signInRoutes(deps: DashboardDeps): Hono<Env> {
-  const { database, firstKeys } = deps
+  const { firstKeys } = deps
   return new Hono<Env>()
     .get('/sign-in', async c => {
       const next = ownPath(c.req.query('next'))
@@ -32,26 +39,31 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     })
     .post('/sign-in', shortForms(), async c => {
       checkSameSite(c)
-      const { key, next } = await c.req.parseBody()
-      const attempt = await deps.limits.charge([attemptsFrom(c.get('ip'))])
-      if (attempt.refusedBy !== null) {
-        const waitMs = (attempt.states[0]?.resetAt ?? 0) - deps.clock.now()
-        c.header('Retry-After', String(Math.ceil(waitMs / SECOND)))
-        const refusal = `Too many failed sign-ins from ${c.get('ip')}. Try again in ${formatDurationInWords(waitMs, Math.ceil)}.`
-        return signInPage(c, deps, { next: ownPath(next), refusal, status: 429 })
+      const sent = await c.req.parseBody()
+      const [next, text] = [ownPath(sent.next), (name: string) => textOf(sent[name])]
+      return sent.key === undefined
+        ? signInPerson(c, deps, { next, text })
+        : signInKey(c, deps, { next, key: text('key').trim() })
+    })
+    .post('/sign-in/code', shortForms(), async c => {
+      checkSameSite(c)
+      const sent = await c.req.parseBody()
+      const [next, pending] = [ownPath(sent.next), textOf(sent.pending)]
+      const person = await findPendingPerson(deps, pending)
+      if (person === null) {
+        const refusal = 'The sign-in has expired. Enter your password again.'
+        return signInPage(c, deps, { next, refusal, status: 401 })
       }
-      const text = typeof key === 'string' ? key.trim() : ''
-      const found = await keyOf(deps, text)
-      const refusal = refusalOf(c, deps, found)
-      if (found === null || refusal !== null) {
-        await write(database, trx =>
-          auditSession(trx, c, deps, { action: 'session.refused', key: found?.key ?? null }),
-        )
-        return signInPage(c, deps, { next: ownPath(next), refusal, status: 401 })
+      const code = textOf(sent.code).trim()
+      const checked = await verifySecondFactor(deps, person, { code, ip: c.get('ip') })
+      if (checked.kind === 'limited')
+        return codePage(c, { next, pending, limited: limit(c, deps, checked) })
+      if (checked.kind === 'refused') {
+        await auditRefusal(c, deps, { person })
+        return codePage(c, { next, pending, refusal: WRONG_CODE })
       }
-      attempt.giveBack(0)
-      await startSession(c, deps, found)
-      return c.redirect(ownPath(next), 303)
+      await startSession(c, deps, { person })
+      return c.redirect(next, 303)
     })
     .post('/sign-out', async c => {
       const { sessionId } = c.get('user')
@@ -83,14 +95,119 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     })
 }
 
-/** Failed sign-ins from one IP address in a minute. Each one reads the database. */
-const ATTEMPTS_MAX = 10
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-const attemptsFrom = (ip: string): Bucket => ({
-  key: `sign-in:${rateLimitIp(ip)}`,
-  limit: ATTEMPTS_MAX,
-  perMs: MINUTE,
-})
+async function signInKey(
+  c: Context<Env>,
+  deps: DashboardDeps,
+  { next, key: text }: { readonly next: string; readonly key: string },
+): Promise<Response> {
+  const attempt = await deps.limits.charge([failuresFrom(c.get('ip'))])
+  if (attempt.refusedBy !== null) {
+    return signInPage(c, deps, { next, refusal: limit(c, deps, toLimited(attempt)), status: 429 })
+  }
+  const found = await keyOf(deps, text)
+  const refusal = refusalOf(c, deps, found)
+  if (found === null || refusal !== null) {
+    await auditRefusal(c, deps, found)
+    return signInPage(c, deps, { next, refusal, status: 401, isKey: true })
+  }
+  attempt.giveBack(0)
+  await startSession(c, deps, found)
+  return c.redirect(next, 303)
+}
+
+type PersonForm = { readonly next: string; readonly text: (name: string) => string }
+
+async function signInPerson(
+  c: Context<Env>,
+  deps: DashboardDeps,
+  { next, text }: PersonForm,
+): Promise<Response> {
+  const email = text('email').trim()
+  const account = text('account').trim()
+  const checked = await verifyPassword(deps, {
+    email,
+    password: text('password'),
+    account: account === '' ? null : account,
+    ip: c.get('ip'),
+    device: deviceOf(c),
+  })
+  const shown = { next, email, account }
+  switch (checked.kind) {
+    case 'overloaded':
+      throw new Refusal(503, 'Too many people sign in at the moment. Try again in a few seconds.')
+    case 'limited':
+      return signInPage(c, deps, { ...shown, refusal: limit(c, deps, checked), status: 429 })
+    case 'refused':
+      await auditRefusal(c, deps, checked.person && { person: checked.person })
+      return signInPage(c, deps, { ...shown, refusal: WRONG_PASSWORD, status: 401 })
+    case 'verified':
+      return continueSignIn(c, deps, { person: checked.person, next })
+    default:
+      return checked satisfies never
+  }
+}
+
+/** Starts the session of a person whose password was verified, after the second factor if there is one. */
+export async function continueSignIn(
+  c: Context<Env>,
+  deps: DashboardDeps,
+  { person, next }: { readonly person: Person; readonly next: string },
+): Promise<Response> {
+  if (person.totp_secret !== null) {
+    return codePage(c, { next, pending: sealPendingSignIn(deps, person) })
+  }
+  await startSession(c, deps, { person })
+  return c.redirect(next, 303)
+}
+
+const WRONG_PASSWORD =
+  'Wrong email address or password. If your address belongs to several accounts, enter the account too.'
+const WRONG_CODE =
+  'Wrong code. A code works once: wait for the next one, and check the clock of your phone.'
+
+/** Sets `Retry-After` and returns the sentence for too many failures. */
+function limit(c: Context<Env>, { clock }: DashboardDeps, { resetAt }: Limited): string {
+  const waitMs = resetAt - clock.now()
+  c.header('Retry-After', String(Math.ceil(waitMs / SECOND)))
+  return `Too many failed sign-ins from ${c.get('ip')}. Try again in ${formatDurationInWords(waitMs, Math.ceil)}.`
+}
+
+const auditRefusal = (
+  c: Context<Env>,
+  deps: DashboardDeps,
+  by: Parameters<typeof auditSession>[3]['by'],
+): Promise<void> =>
+  write(deps.database, trx => auditSession(trx, c, deps, { action: 'session.refused', by }))
+
+type CodeForm = {
+  readonly next: string
+  readonly pending: string
+  readonly refusal?: string
+  readonly limited?: string
+}
+
+function codePage(c: Context<Env>, { next, pending, refusal, limited }: CodeForm) {
+  const problem = refusal ?? limited
+  const body = html`
+    ${problem === undefined ? NOTHING : notice('bad', problem)}
+    <form method="post" action="/sign-in/code">
+      <input type="hidden" name="next" value="${next}" />
+      <input type="hidden" name="pending" value="${pending}" />
+      ${field({
+        label: 'Code',
+        name: 'code',
+        required: true,
+        autocomplete: 'one-time-code',
+        hint: 'The six digits of your authenticator app, or a recovery code.',
+      })}
+      <button class="primary">Sign in</button>
+    </form>
+    <p><small>Lost your phone and your recovery codes? An admin of the account can remove the second factor.</small></p>`
+  const status = limited !== undefined ? 429 : refusal !== undefined ? 401 : 200
+  return barePage(c, { title: 'Second factor', body, status })
+}
 
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
 function ownPath(next: unknown): string {
@@ -102,27 +219,56 @@ type SignIn = {
   readonly next: string
   readonly refusal?: string | null
   readonly status?: 401 | 429
+  /** Whether the refused form was that of a key. */
+  readonly isKey?: boolean
+  readonly email?: string
+  readonly account?: string
 }
 
-function signInPage(c: Context<Env>, { settings }: DashboardDeps, o: SignIn) {
+/** Shows the form of a key alone until people are invited. */
+async function signInPage(c: Context<Env>, { settings, database }: DashboardDeps, o: SignIn) {
+  const hasPeople = await arePeopleInvited(database.reader)
   const body = html`
     ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isStored(c, settings.baseUrl) ? NOTHING : notStored()}
-    <form method="post" action="/sign-in">
-      <input type="hidden" name="next" value="${o.next}" />
-      ${field({
-        label: 'API key',
-        name: 'key',
-        type: 'password',
-        required: true,
-        placeholder: 'ev_live_…',
-        autocomplete: 'current-password',
-        hint: 'A key with the scope "dashboard" or "*".',
-      })}
-      <button class="primary">Sign in</button>
-    </form>
-    <p><small>No key yet? The first start of <code>ev serve</code> prints one. To create another, run <code>ev keys create --name NAME</code>.</small></p>`
+    ${hasPeople ? personForm(o) : keyForm(o)}
+    ${
+      hasPeople
+        ? html`<details ${o.isKey ? html`open` : NOTHING}><summary>Sign in with an API key</summary>${keyForm(o)}</details>`
+        : html`<p><small>No key yet? The first start of <code>ev serve</code> prints one. To create another, run <code>ev keys create --name NAME</code>.</small></p>`
+    }`
   return barePage(c, { title: 'Sign in', body, ...(o.status && { status: o.status }) })
 }
+
+const personForm = ({ next, email, account }: SignIn): Html => html`
+  <form method="post" action="/sign-in">
+    <input type="hidden" name="next" value="${next}" />
+    ${field({ label: 'Email address', name: 'email', type: 'email', value: email ?? '', required: true, autocomplete: 'username' })}
+    ${field({ label: 'Password', name: 'password', type: 'password', required: true, autocomplete: 'current-password' })}
+    ${field({
+      label: 'Account',
+      name: 'account',
+      value: account ?? '',
+      autocomplete: 'organization',
+      hint: 'Only if your address belongs to several accounts: the name of one.',
+    })}
+    <button class="primary">Sign in</button>
+  </form>
+  <p><small>Forgot your password? An admin of the account can create a new link for you.</small></p>`
+
+const keyForm = ({ next }: SignIn): Html => html`
+  <form method="post" action="/sign-in">
+    <input type="hidden" name="next" value="${next}" />
+    ${field({
+      label: 'API key',
+      name: 'key',
+      type: 'password',
+      required: true,
+      placeholder: 'ev_live_…',
+      autocomplete: 'current-password',
+      hint: 'A key with the scope "dashboard" or "*".',
+    })}
+    <button class="primary">Sign in</button>
+  </form>`
 
 /** Browsers accept the session cookie only over TLS or from localhost. */
 function isStored(c: Context<Env>, baseUrl: string): boolean {
@@ -164,31 +310,6 @@ function refusalOf(
     ? null
     : `The key "${key.name}" is not allowed from ${c.get('ip')}. Sign in with another key.`
 }
-
-async function startSession(c: Context<Env>, deps: DashboardDeps, found: FoundKey): Promise<void> {
-  const { key, secretExpiresAt } = found
-  const { database, random, clock } = deps
-  const { token, hash } = newSessionToken(random)
-  const id = `ses_${random.token(ID_LENGTH)}`
-  await write(database, async trx => {
-    await createSession(trx, {
-      id,
-      hash,
-      keyId: key.id,
-      accountId: key.accountId,
-      now: clock.now(),
-      secretExpiresAt,
-      ip: c.get('ip'),
-      agent: sanitizeText(c.req.header('User-Agent') ?? '', AGENT_LENGTH_MAX),
-    })
-    await auditSession(trx, c, deps, { action: 'session.started', key, sessionId: id })
-  })
-  keepToken(c, token, SESSION_MAX_MS / SECOND)
-}
-
-const ID_LENGTH = 16
-/** Enough to distinguish browsers. */
-const AGENT_LENGTH_MAX = 200
 
 function gone(c: Context<Env>) {
   const body = html`

@@ -2,6 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { ipAllowed, permits, type Scope } from '../../accounts/key-rights.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
+import type { Person } from '../../accounts/people/person-store.ts'
 import {
   csrfToken,
   endSession as deleteSession,
@@ -10,7 +11,7 @@ import {
   touchSession,
 } from '../../accounts/session-store.ts'
 import { isPoll } from '../../api/request-context.ts'
-import { type AuditAction, addAuditEntry } from '../../audit.ts'
+import { type AuditAction, addAuditEntry, type Origin } from '../../audit.ts'
 import { type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
@@ -18,7 +19,7 @@ import { apiFor } from '../api.ts'
 import type { DashboardDeps, Env, SignedIn } from '../deps.ts'
 import { sessionToken } from './cookie.ts'
 
-/** Returns whether the key of the session has a scope. */
+/** Returns whether the key or the role of the session has a scope. */
 export const may = (user: SignedIn, scope: Scope): boolean => permits(user.scopes, scope)
 
 /** Requires a session; redirects to the sign-in page without one. */
@@ -48,7 +49,7 @@ export async function userOf(
   const now = clock.now()
   const found = await findSession(database, hashToken(token), now)
   if (found === null || !permits(found.key.scopes, 'dashboard')) return null
-  const { session, key, account } = found
+  const { session, key, account, person } = found
   // The API checks the IP address too, but some pages render without calling it.
   if (!ipAllowed(key, c.get('ip'))) return null
   // The polling of an open page must not keep the session alive.
@@ -63,7 +64,8 @@ export async function userOf(
     csrf: csrfToken(token),
     secretExpiresAt: session.secretExpiresAt,
     keyId: key.id,
-    keyName: key.name,
+    name: key.name,
+    person,
     scopes: key.scopes,
     isTest: key.isTest,
     accountId: account.id,
@@ -100,8 +102,11 @@ const resumeSession = (c: Context<Env>) =>
 
 type SessionEvent = {
   readonly action: Extract<AuditAction, 'session.started' | 'session.refused'>
-  /** Null if the given key is unknown. */
-  readonly key: Pick<ApiKey, 'id' | 'accountId' | 'name'> | null
+  /** Null if the given key or address is unknown. */
+  readonly by:
+    | { readonly key: Pick<ApiKey, 'id' | 'accountId' | 'name'> }
+    | { readonly person: Person }
+    | null
   /** Omitted for a refused sign-in. */
   readonly sessionId?: string
 }
@@ -111,19 +116,35 @@ export function auditSession(
   trx: Trx,
   c: Context<Env>,
   { clock, random }: DashboardDeps,
-  { action, key, sessionId: id }: SessionEvent,
+  { action, by, sessionId: id }: SessionEvent,
 ): Promise<void> {
-  const [keyId, sessionId] = [key?.id ?? null, id ?? null]
-  const origin = { actor: 'session', keyId, sessionId, ip: c.get('ip') } as const
+  const sessionId = id ?? null
+  const person = by !== null && 'person' in by ? by.person : null
+  const key = by !== null && 'key' in by ? by.key : null
+  const keyId = key?.id ?? null
+  const origin = { actor: 'session', keyId, person, sessionId, ip: c.get('ip') } as const
+  const opener = person ?? key
   return addAuditEntry(
     trx,
     { clock, random, origin },
     {
       action,
-      accountId: key?.accountId ?? null,
-      ...(key !== null && { target: { id: sessionId ?? key.id, name: key.name } }),
+      accountId: person?.account_id ?? key?.accountId ?? null,
+      ...(opener !== null && { target: { id: sessionId ?? opener.id, name: opener.name } }),
     },
   )
+}
+
+/** Returns the origin of what the signed-in user does, for the audit log. */
+export function sessionOrigin(c: Context<Env>): Origin {
+  const { keyId, person, sessionId } = c.get('user')
+  return {
+    actor: 'session',
+    keyId: person === null ? keyId : null,
+    person,
+    sessionId,
+    ip: c.get('ip'),
+  }
 }
 
 /** Ends a session of the account and records it. Returns false if there is none. */
@@ -132,12 +153,18 @@ export function endSession(
   { database, clock, random }: DashboardDeps,
   id: string,
 ): Promise<boolean> {
-  const { accountId, keyId, sessionId } = c.get('user')
-  const origin = { actor: 'session', keyId, sessionId, ip: c.get('ip') } as const
+  const { accountId } = c.get('user')
   return write(database, async trx => {
     if (!(await deleteSession(trx, accountId, id))) return false
     const entry = { action: 'session.ended', accountId, target: { id, name: null } } as const
-    await addAuditEntry(trx, { clock, random, origin }, entry)
+    await addAuditEntry(trx, { clock, random, origin: sessionOrigin(c) }, entry)
     return true
   })
+}
+
+/** Explains that the key or the role lacks a scope; `purpose` continues "which". */
+export function explainMissingScope({ person, name }: SignedIn, scope: Scope, purpose: string) {
+  return person === null
+    ? `The key "${name}" lacks the scope "${scope}", which ${purpose}. Sign in with a key that has it, or add it to this key under API keys.`
+    : `Your role "${person.role}" lacks the scope "${scope}", which ${purpose}. An admin of the account can change your role.`
 }

@@ -9,7 +9,7 @@ import { page, part } from '../page/layout.ts'
 import { notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, badge } from '../page/text.ts'
-import { may } from '../session/signed-in.ts'
+import { explainMissingScope, may } from '../session/signed-in.ts'
 import { classOf } from '../usage.ts'
 import { outcome, parts } from './rows.ts'
 import { optionsForm, spokenVerdict, verifyForm } from './verdict.ts'
@@ -70,7 +70,7 @@ async function verifyPage(c: Context<Env>, progress: Progress, email = ''): Prom
 const notAllowed = (c: Context<Env>) =>
   notice(
     'info',
-    `The key "${c.get('user').keyName}" lacks the scope "verify:single", which verifying an address requires. Sign in with a key that has it, or add it to this key under API keys.`,
+    explainMissingScope(c.get('user'), 'verify:single', 'verifying an address requires'),
   )
 
 const SHOWN = 10

@@ -9,7 +9,13 @@ import { isRandomRecipient, knows, toRecipients, users } from '../../support/rec
 
 const UNKNOWN = '550 5.1.1 No such user'
 const GREYLISTED = '450 4.2.0 Greylisted, try again in 300 seconds'
-const ORIGIN = { actor: 'command_line', keyId: null, sessionId: null, ip: null } as const
+const ORIGIN = {
+  actor: 'command_line',
+  keyId: null,
+  person: null,
+  sessionId: null,
+  ip: null,
+} as const
 
 const greylistsFirst = () => {
   const asked = new Set<string>()

@@ -30,7 +30,7 @@ function reply(to: string): string {
 const createWaitingJob = async (flags: Readonly<Record<string, string>> = {}) => {
   const fixture = await createTestWorker({ script: toRecipients(reply), flags })
   const { database, clock, worker } = fixture
-  const origin = { actor: 'key', keyId: 'key_a', sessionId: null, ip: null } as const
+  const origin = { actor: 'key', keyId: 'key_a', person: null, sessionId: null, ip: null } as const
   const services = { database, clock, random: countedRandom(), origin }
   const results = async (jobId: string) =>
     (await resultPage(database, { jobId, after: 0, max: 1_000 })).map(

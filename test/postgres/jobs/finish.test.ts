@@ -20,7 +20,7 @@ const users = (name: string, count: number) =>
 type Cluster = Awaited<ReturnType<typeof cluster>>
 
 const finish = async ({ database }: Cluster, id: string) => {
-  const origin = { actor: 'key', keyId: 'key_1', sessionId: null, ip: null } as const
+  const origin = { actor: 'key', keyId: 'key_1', person: null, sessionId: null, ip: null } as const
   const services = { database, clock: systemClock, random: systemRandom, origin }
   return finishJob(services, await readJob(database, id))
 }

@@ -1,0 +1,226 @@
+import { type Context, Hono } from 'hono'
+import { html, raw } from 'hono/html'
+import encodeQr from 'qr'
+import { changePassword } from '../../accounts/people/people.ts'
+import { countRecoveryCodes, type Person } from '../../accounts/people/person-store.ts'
+import {
+  disableTotp,
+  enableTotp,
+  findSetupSecret,
+  replaceRecoveryCodes,
+  startTotpSetup,
+} from '../../accounts/people/second-factor.ts'
+import { verifyPassword } from '../../accounts/people/sign-in.ts'
+import { totpUri } from '../../accounts/people/totp.ts'
+import type { DashboardDeps, Env } from '../deps.ts'
+import { confirmed, field, form, sentForm } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { notice, Refusal } from '../page/notice.ts'
+import { card, primaryLink } from '../page/parts.ts'
+import { copyable } from '../page/text.ts'
+import { deviceOf, leaveNote } from '../session/cookie.ts'
+import { sessionOrigin } from '../session/signed-in.ts'
+import { findNewPasswordFault, newPasswordFields } from './invitation.ts'
+
+/** The page where a person changes the own password and second factor. */
+export function profileRoutes(deps: DashboardDeps): Hono<Env> {
+  const router = new Hono<Env>()
+    .get('/profile', c => profilePage(c, deps))
+    .post('/profile/password', async c => {
+      const person = personOf(c)
+      const { raw: value } = await sentForm(c)
+      const password = value('password')
+      const fault =
+        (await findPasswordRefusal(c, deps, value('current'))) ??
+        findNewPasswordFault(password, value('repeated'), person.email)
+      if (fault !== null) return profilePage(c, deps, fault)
+      const passwordHash = await deps.passwords.hash(password)
+      const keepSession = c.get('user').sessionId
+      await changePassword(withOrigin(c, deps), { person, passwordHash, keepSession })
+      leaveNote(c, 'Password changed. Your other sessions have ended.')
+      return c.redirect('/profile', 303)
+    })
+  router.route('/', secondFactorRoutes(deps))
+  return router
+}
+
+function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
+  return new Hono<Env>()
+    .get('/profile/two-factor', async c => {
+      const person = personOf(c)
+      return person.totp_secret === null
+        ? setupPage(c, deps, startTotpSetup(deps, person))
+        : c.redirect('/profile', 303)
+    })
+    .post('/profile/two-factor', async c => {
+      const person = personOf(c)
+      const { text, raw: value } = await sentForm(c)
+      const setup = text('setup')
+      const secret = findSetupSecret(deps, person, setup)
+      if (secret === null) {
+        const fault = 'The setup has expired. Scan the new code.'
+        return setupPage(c, deps, { ...startTotpSetup(deps, person), fault })
+      }
+      const fault = await findPasswordRefusal(c, deps, value('current'))
+      if (fault !== null) return setupPage(c, deps, { secret, setup, fault })
+      const services = withOrigin(c, deps)
+      const codes = await enableTotp(services, person, { secret, code: text('code') })
+      return codes === null
+        ? setupPage(c, deps, { secret, setup, fault: WRONG_CODE })
+        : codesPage(c, codes)
+    })
+    .post('/profile/two-factor/remove', async c => {
+      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      if (fault !== null) return profilePage(c, deps, fault)
+      await disableTotp(withOrigin(c, deps), personOf(c))
+      leaveNote(c, 'Second factor removed.')
+      return c.redirect('/profile', 303)
+    })
+    .post('/profile/recovery-codes', async c => {
+      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      if (fault !== null) return profilePage(c, deps, fault)
+      return codesPage(c, await replaceRecoveryCodes(withOrigin(c, deps), personOf(c)))
+    })
+}
+
+const WRONG_CODE = 'Wrong code. Check the clock of your phone and enter the code that it shows now.'
+
+const withOrigin = (c: Context<Env>, deps: DashboardDeps) => ({ ...deps, origin: sessionOrigin(c) })
+
+/** Throws a Refusal for a session that a key started. */
+function personOf(c: Context<Env>): Person {
+  const { person } = c.get('user')
+  if (person !== null) return person
+  throw new Refusal(404, 'You are signed in with an API key. Only people have a password.')
+}
+
+/** Asks for the password again, since a session may be stolen. Returns why it is refused, or null. */
+async function findPasswordRefusal(
+  c: Context<Env>,
+  deps: DashboardDeps,
+  password: string,
+): Promise<string | null> {
+  const { email, account_id: account } = personOf(c)
+  const [ip, device] = [c.get('ip'), deviceOf(c)]
+  const { kind } = await verifyPassword(deps, { email, account, password, ip, device })
+  switch (kind) {
+    case 'verified':
+      return null
+    case 'refused':
+      return 'Your current password is wrong. Nothing was changed.'
+    case 'limited':
+      throw new Refusal(429, 'Too many wrong passwords. Try again in 15 minutes.')
+    case 'overloaded':
+      throw new Refusal(503, 'Too many people sign in at the moment. Try again in a few seconds.')
+    default:
+      return kind satisfies never
+  }
+}
+
+const currentPassword = (id: string): Html => html`
+  <p class="field"><label for="${id}">Current password</label>
+    <input id="${id}" name="current" type="password" autocomplete="current-password" required /></p>`
+
+async function profilePage(
+  c: Context<Env>,
+  { database }: DashboardDeps,
+  fault?: string,
+): Promise<Response> {
+  const person = personOf(c)
+  const codesLeft = await countRecoveryCodes(database.reader, person.id)
+  return page(c, {
+    title: 'Your sign-in',
+    intro: `${person.name}, ${person.email}, ${person.role} of this account.`,
+    body: html`
+      ${fault === undefined ? NOTHING : notice('bad', fault)}
+      <div class="grid">${passwordCard(c, person)} ${secondFactorCard(c, person, codesLeft)}</div>`,
+    status: fault === undefined ? 200 : 400,
+  })
+}
+
+const passwordCard = (c: Context<Env>, { password }: Person): Html =>
+  card({
+    title: 'Password',
+    body:
+      password === null
+        ? html`<p>You sign in with the identity provider of your organization and have no password.</p>`
+        : form(
+            c,
+            '/profile/password',
+            html`${currentPassword('current')}${newPasswordFields()}<button class="primary">Change password</button>`,
+          ),
+  })
+
+function secondFactorCard(c: Context<Env>, person: Person, codesLeft: number): Html {
+  if (person.password === null) return NOTHING
+  if (person.totp_secret === null) {
+    return card({
+      title: 'Second factor',
+      body: html`
+        <p>With a second factor, a stolen password is not enough to sign in. You need an authenticator app.</p>
+        <p>${primaryLink('/profile/two-factor', 'Set up a second factor')}</p>`,
+    })
+  }
+  return card({
+    title: 'Second factor',
+    body: html`
+      <p>Sign-in asks for a code of your authenticator app. Recovery codes left: <b>${codesLeft}</b>.</p>
+      ${form(c, '/profile/recovery-codes', html`${currentPassword('codes-password')}<button>Create new recovery codes</button>`)}
+      ${confirmed(c, {
+        action: '/profile/two-factor/remove',
+        label: 'Remove second factor',
+        question:
+          'Without it, anyone who knows your password can sign in. The recovery codes stop working.',
+        yes: 'Yes, remove it',
+        fields: currentPassword('remove-password'),
+      })}`,
+  })
+}
+
+type Setup = { readonly secret: string; readonly setup: string; readonly fault?: string }
+
+function setupPage(
+  c: Context<Env>,
+  { settings }: DashboardDeps,
+  { secret, setup, fault }: Setup,
+): Promise<Response> {
+  const { email } = personOf(c)
+  const uri = totpUri(secret, { issuer: new URL(settings.baseUrl).host, email })
+  return page(c, {
+    title: 'Second factor',
+    back: { href: '/profile', label: 'Your sign-in' },
+    hasAlerts: false,
+    body: html`
+      ${fault === undefined ? NOTHING : notice('bad', fault)}
+      <div class="card">
+        <p>Scan the code with an authenticator app, or enter the key in the app.</p>
+        <div class="qr" role="img" aria-label="QR code of the key below">${raw(encodeQr(uri, 'svg'))}</div>
+        <p>Key: ${copyable(secret)}</p>
+        ${form(
+          c,
+          '/profile/two-factor',
+          html`
+            <input type="hidden" name="setup" value="${setup}" />
+            ${field({ label: 'Code', name: 'code', required: true, autocomplete: 'one-time-code', hint: 'The six digits that the app shows.' })}
+            ${currentPassword('current')}
+            <button class="primary">Enable</button>`,
+        )}
+      </div>`,
+    status: fault === undefined ? 200 : 400,
+  })
+}
+
+const codesPage = (c: Context<Env>, codes: readonly string[]): Promise<Response> =>
+  page(c, {
+    title: 'Recovery codes',
+    back: { href: '/profile', label: 'Your sign-in' },
+    hasAlerts: false,
+    body: html`
+      <div class="card">
+        <p>The second factor is on. Each of these codes replaces it once, for when you lose your phone. They are not shown
+        again: store them in your password manager, or print them.</p>
+        <ul class="codes">${codes.map(code => html`<li><code>${code}</code></li>`)}</ul>
+        <p><a class="button primary" href="/profile">Done</a></p>
+      </div>`,
+  })

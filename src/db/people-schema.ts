@@ -1,0 +1,35 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Adds the people of accounts, and their names to the audit log. */
+export async function addPeople(db: Kysely<unknown>): Promise<void> {
+  for (const statement of STATEMENTS) await sql.raw(statement).execute(db)
+}
+
+const STATEMENTS = [
+  `create table person (
+    id text primary key,
+    account_id text not null,
+    name text not null,
+    email text not null,
+    role text not null,
+    created_at bigint not null,
+    invitation_hash text,
+    invitation_expires_at bigint,
+    password text,
+    totp_secret text,
+    totp_step bigint,
+    oidc_subject text,
+    last_signed_in_at bigint
+  )`,
+  'create unique index person_account on person (account_id, email)',
+  'create index person_email on person (email)',
+  `create unique index person_invitation on person (invitation_hash)
+    where invitation_hash is not null`,
+  `create table recovery_code (
+    person_id text not null,
+    hash text not null,
+    constraint recovery_code_key primary key (person_id, hash)
+  )`,
+  'alter table audit add column person_id text',
+  'alter table audit add column person_name text',
+]

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest'
+import { emptyFolder, runEv } from '../support/cli.ts'
+
+const BASE = ['--base-url', 'https://ev.example.com']
+
+const ev = (home: string, ...args: string[]) =>
+  runEv(['people', ...args, '--data-dir', 'data'], { home, offline: true })
+
+const read = async (home: string, ...args: string[]) =>
+  JSON.parse((await ev(home, ...args, '--json')).stdout)
+
+async function createHome(...accounts: string[]): Promise<string> {
+  const home = emptyFolder()
+  for (const name of accounts) {
+    await runEv(['accounts', 'create', '--name', name, '--data-dir', 'data'], { home })
+  }
+  return home
+}
+
+const invite = (home: string, email: string, ...more: string[]) =>
+  ev(home, 'invite', '--name', 'Ann Lee', '--email', email, ...BASE, ...more)
+
+describe.concurrent('ev people', { timeout: 60_000 }, () => {
+  test('invites a person with a link that is shown once', async () => {
+    const home = await createHome('Shop')
+    expect((await ev(home)).stdout).toContain('No people.')
+    const { code, stdout } = await invite(home, 'Ann@Shop.Example', '--role', 'admin')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^Link for per_\w{16} "Ann Lee" <ann@shop\.example>, admin of account acc_\w+:/,
+    )
+    const link = /^ {2}https:\/\/ev\.example\.com\/invitation\/[a-z0-9]{40}$/m
+    expect(stdout).toMatch(link)
+    expect((await ev(home)).stdout).toMatch(/per_\w+ +ann@shop\.example +admin .* invited +Ann Lee/)
+    expect(await read(home, 'list')).toEqual([
+      {
+        id: expect.stringMatching(/^per_/),
+        account_id: expect.stringMatching(/^acc_/),
+        name: 'Ann Lee',
+        email: 'ann@shop.example',
+        role: 'admin',
+        joined: false,
+        two_factor: false,
+        identity_provider: false,
+        created_at: expect.stringMatching(/Z$/),
+        invitation_expires_at: expect.stringMatching(/Z$/),
+        last_signed_in_at: null,
+      },
+    ])
+    const renewed = await ev(home, 'link', 'ann@shop.example', ...BASE)
+    expect(renewed.stdout).toMatch(link)
+    expect(link.exec(renewed.stdout)?.[0]).not.toBe(link.exec(stdout)?.[0])
+  })
+
+  test('changes a role, removes the second factor and removes a person', async () => {
+    const home = await createHome('Shop')
+    await invite(home, 'ann@shop.example')
+    const { stdout } = await ev(home, 'set-role', 'ann@shop.example', 'viewer')
+    expect(stdout).toMatch(/^Changed the role of per_\w+ "Ann Lee" from member to viewer\.$/m)
+    for (const command of ['reset-two-factor', 'remove']) {
+      const unconfirmed = await ev(home, command, 'ann@shop.example')
+      expect([unconfirmed.code, unconfirmed.stderr]).toEqual([
+        64,
+        expect.stringContaining('To confirm, add --yes.'),
+      ])
+      expect((await ev(home, command, 'ann@shop.example', '--yes')).code).toBe(0)
+    }
+    expect(await read(home)).toEqual([])
+    const log = await runEv(['audit', '--json', '--data-dir', 'data'], { home })
+    const entries = JSON.parse(log.stdout) as { action: string; actor: string }[]
+    expect(entries.map(({ action, actor }) => [action, actor]).slice(0, 4)).toEqual([
+      ['person.removed', 'command_line'],
+      ['person.totp_disabled', 'command_line'],
+      ['person.updated', 'command_line'],
+      ['person.invited', 'command_line'],
+    ])
+  })
+
+  test('refuses what it cannot do with an explanation', async () => {
+    const home = await createHome('Shop', 'Other')
+    await invite(home, 'ann@shop.example', '--account', 'Shop')
+    await invite(home, 'ann@shop.example', '--account', 'Other')
+    for (const [args, sentence] of [
+      [['remove', 'ann@shop.example', '--yes'], 'Several accounts have a person'],
+      [['remove', 'eve@shop.example', '--yes'], 'does not exist. To list people'],
+      [['set-role', 'ann@shop.example', 'owner'], 'Unknown role "owner"'],
+    ] as const) {
+      const { code, stderr } = await ev(home, ...args)
+      expect([code === 0, stderr]).toEqual([false, expect.stringContaining(sentence)])
+    }
+    const again = await invite(home, 'ann@shop.example', '--account', 'Shop')
+    expect(again.stderr).toContain('For a new link, run "ev people link ann@shop.example".')
+    const invalid = await invite(home, 'nonsense', '--account', 'Shop')
+    expect(invalid.code).toBe(64)
+  })
+})
