@@ -87,14 +87,14 @@ function ownAccountRoutes(service: AccountDeps) {
     errors: ['account_exists'],
   })
   return newRouter()
-    .openapi(get, async c => {
+    .handle(get, async c => {
       const { id } = c.get('caller').account
       // The account of the caller may be a second old.
       const account = await findAccount(service.database, id)
       if (account === null) throw new OperationError('account_not_found', { id })
       return c.json({ success: true as const, data: presentAccount(account) }, 200)
     })
-    .openapi(change, async c => {
+    .handle(change, async c => {
       const services = { ...withOrigin(c, service), plans: service.settings.plans }
       const accountId = c.get('caller').account.id
       const input = { ...c.req.valid('json'), accountId, actor: getActor(c) }
@@ -112,7 +112,7 @@ function creditRoutes(service: AccountDeps) {
     scope: 'account:read',
     answer: json(Credits, 'The credits', CREDITS_EXAMPLE),
   })
-  return newRouter().openapi(credits, async c => {
+  return newRouter().handle(credits, async c => {
     const { account, key, plan } = c.get('caller')
     const now = service.clock.now()
     const { used, held } = await readCredit(service.database, account.id, periodStart(now))
@@ -143,7 +143,7 @@ function limitRoutes(service: AccountDeps) {
     scope: 'account:read',
     answer: json(Limits, 'The limits', LIMITS_EXAMPLE),
   })
-  return newRouter().openapi(limits, async c => {
+  return newRouter().handle(limits, async c => {
     const credits = await creditState(service, c.get('caller'))
     const data = {
       limits: [
@@ -223,7 +223,7 @@ function statsRoutes(service: AccountDeps) {
     }),
     answer: json(Stats, 'The counts', STATS_EXAMPLE),
   })
-  return newRouter().openapi(stats, async c => {
+  return newRouter().handle(stats, async c => {
     const { period } = c.req.valid('query')
     const { account } = c.get('caller')
     const to = periodEnd(service.clock.now())
@@ -288,7 +288,7 @@ function historyRoutes(service: AccountDeps) {
     query: z.object({ ...pageQuery, ...historyFilters }),
     answer: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),
   })
-  return newRouter().openapi(history, async c => {
+  return newRouter().handle(history, async c => {
     const { limit, cursor, class: classes, ...filters } = c.req.valid('query')
     const { rows, next } = await getHistoryPage(service.database, {
       accountId: c.get('caller').account.id,

@@ -6,6 +6,8 @@ import type { Outlooks } from './jobs/outlook.ts'
 import type { LastUsed } from './last-used.ts'
 import type { Metrics } from './metrics.ts'
 import type { Guard } from './middleware/guard.ts'
+import type { KeysInFlight } from './middleware/idempotency.ts'
+import type { RouteTable } from './middleware/route-table.ts'
 import type { ServiceDeps } from './service.ts'
 import type { Streams } from './streams.ts'
 
@@ -16,8 +18,9 @@ import type { Streams } from './streams.ts'
 export type ApiDeps = ServiceDeps & {
   readonly metrics: Metrics
   readonly capacity: Capacity
-  /** Idempotency-Keys of requests in flight, with the IDs of their API keys. */
-  readonly inFlightKeys: Set<string>
+  readonly keysInFlight: KeysInFlight
+  /** Facts of the routes that the guard protects. */
+  readonly routes: RouteTable
   readonly streams: Streams
   readonly lastUsed: LastUsed
   readonly breakdowns: StatisticsCache<Breakdown>

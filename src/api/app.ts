@@ -1,4 +1,3 @@
-import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account.ts'
 import type { ApiDeps } from './api-deps.ts'
@@ -15,8 +14,8 @@ import { managedAccountRoutes } from './managed-accounts.ts'
 import { mcpRoutes } from './mcp.ts'
 import { healthRoutes, metricsRoutes } from './monitoring.ts'
 import { openapiDocument } from './openapi-document.ts'
-import { requestContext, showOpenLimit } from './request-context.ts'
-import { newRouter } from './route.ts'
+import { requestContext } from './request-context.ts'
+import { newRouter, type Router } from './route.ts'
 import { scheduleRoutes } from './schedules.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
@@ -25,11 +24,10 @@ import { webhookRoutes } from './webhooks/webhooks.ts'
  * Builds the app with all routes. Handlers respond with `c.json` or `c.body`, which include the
  * headers set earlier. `pages` is the dashboard, mounted after the API.
  */
-export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>): OpenAPIHono<Env> {
+export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>): Router {
   const app = newRouter()
   const { metrics } = service
-  app.use(requestContext(service, metrics))
-  app.use(showOpenLimit(service))
+  app.use(requestContext(service, metrics, service))
   app.onError((error, c) => answerError(c, service.log, error))
   app.route('/', verifyRoutes(service))
   app.route('/', jobRoutes(service))
@@ -52,7 +50,7 @@ export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>)
 }
 
 /** Answers OPTIONS, 404 for an unknown path, and 405 for another method of a known path. */
-function answerUnmatched(app: OpenAPIHono<Env>, service: ApiDeps, c: Context<Env>): Response {
+function answerUnmatched(app: Router, service: ApiDeps, c: Context<Env>): Response {
   const { method, path } = c.req
   const methods = allowedMethods(app, path)
   const isOptions = method === 'OPTIONS'
@@ -74,7 +72,7 @@ function answerUnmatched(app: OpenAPIHono<Env>, service: ApiDeps, c: Context<Env
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-function allowedMethods(app: OpenAPIHono<Env>, path: string): string[] {
+function allowedMethods(app: Router, path: string): string[] {
   const known = METHODS.filter(method =>
     app.router.match(method, path)[0].some(([[, route]]) => route.method === method),
   )
@@ -85,7 +83,7 @@ function allowedMethods(app: OpenAPIHono<Env>, path: string): string[] {
 }
 
 /** Serves the OpenAPI document, generated from the schemas that validate requests. */
-function openapiRoutes(service: ApiDeps, app: OpenAPIHono<Env>) {
+function openapiRoutes(service: ApiDeps, app: Router) {
   let text: string | undefined
   return newRouter().get('/openapi.json', c => {
     text ??= JSON.stringify(openapiDocument(service, app))

@@ -87,7 +87,7 @@ export function auditRoutes(service: AuditDeps) {
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),
   })
-  return newRouter().openapi(list, async c => {
+  return newRouter().handle(list, async c => {
     const { limit, cursor, ...filters } = c.req.valid('query')
     const found = await getAuditPage(service.database, {
       ...filters,

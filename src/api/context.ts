@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import type { Account } from '../accounts/account-store.ts'
+import type { StoredResponse } from '../accounts/idempotency.ts'
 import type { ApiKey } from '../accounts/key-store.ts'
 import type { Person } from '../accounts/people/person-store.ts'
 import type { Plan } from '../accounts/plan.ts'
@@ -67,10 +68,8 @@ export type Env = {
     isLink?: boolean
     /** Whether `X-EV-Sandbox: true` was sent. */
     sandbox: boolean
-    /**
-     * The Idempotency-Key of this request, stored together with its effect; null if none was sent.
-     */
-    replay: Replay | null
+    /** The Idempotency-Key of this request, stored together with its effect. */
+    replay?: Replay
     /** Set by the guard on routes that need a key. */
     admitted: Admitted
     /** The `WWW-Authenticate` of a 401, unless it is `Bearer`. */
@@ -79,6 +78,12 @@ export type Env = {
     feedbackSource: FeedbackSource
     /** The unmodified bytes of a JSON body. */
     body: Uint8Array
+    /** The value of a JSON body, or the text fields of a form. */
+    json: unknown
+    /** The limit to show in the headers of the response; a later one replaces it. */
+    limit?: BucketState
+    /** The only origin that may read the response. Omitted: every origin. */
+    allowedOrigin?: string
     /** Ends what the request holds of limits on work in flight; each may be called twice. */
     places?: readonly (() => void)[]
     /** Set for a list that may be large. */
@@ -104,8 +109,16 @@ export type DashboardSession = {
   readonly secretExpiresAt: number | null
 }
 
-/** Identifies a request that was sent with an Idempotency-Key. */
-type Replay = { readonly key: string; readonly fingerprint: string }
+/** The Idempotency-Key of a request. */
+export type Replay = {
+  readonly key: string
+  /** Digest of the request; empty until its body is known. */
+  fingerprint: string
+  /** The response that is stored under the key, perhaps of another request. */
+  stored: StoredResponse | null
+  /** `KeysInFlight.ended` when `stored` was read. */
+  readonly ended: number
+}
 
 export type Incoming = {
   /** Set by Node. The dashboard sends requests in this process, where it is missing. */

@@ -105,7 +105,7 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
     scope: 'feedback:read',
     answer: json(FeedbackSourceList, 'The sources', FEEDBACK_SOURCE_LIST_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const all = await listSources(service.database.reader, c.get('caller').account.id)
     const data = { sources: all.map(one => presentSource(one, baseUrl)), total: all.length }
     return c.json({ success: true as const, data }, 200)
@@ -126,7 +126,7 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
     answer: json(CreatedFeedbackSource, 'The source', CREATED_FEEDBACK_SOURCE_EXAMPLE),
     status: 201,
   })
-  router.openapi(create, c => {
+  router.handle(create, c => {
     const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
     return answerWith<CreatedSource>(
       c,
@@ -148,7 +148,7 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
     answer: { description: 'The source is deleted' },
     status: 204,
   })
-  router.openapi(remove, async c => {
+  router.handle(remove, async c => {
     const target = { id: c.req.valid('param').id, accountId: c.get('caller').account.id }
     await deleteSource(withOrigin(c, service), target)
     return c.body(null, 204)

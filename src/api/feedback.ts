@@ -17,6 +17,7 @@ import type { Env } from './context.ts'
 import { ApiError } from './errors/api-error.ts'
 import { checkBodyHeaders, readJson, readJsonOrForm } from './middleware/body.ts'
 import { commitResponse, type IdempotencyDeps } from './middleware/idempotency.ts'
+import { createValidator } from './middleware/validate.ts'
 import { timeInput } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
@@ -266,7 +267,7 @@ export function feedbackRoutes(service: FeedbackDeps) {
     answer: json(FeedbackReportAnswer, 'The report', REPORT_EXAMPLE),
   })
   return newRouter()
-    .openapi(report, async c => {
+    .handle(report, async c => {
       const accountId = c.get('caller').account.id
       const [counts, days] = c.get('sandbox')
         ? [[], []]
@@ -277,7 +278,7 @@ export function feedbackRoutes(service: FeedbackDeps) {
       const data = presentReport(buildReport(counts), days, REPORT_OPERATORS_MAX)
       return c.json({ success: true as const, data }, 200)
     })
-    .openapi(submit, async c => {
+    .handle(submit, async c => {
       const { account, plan } = c.get('caller')
       const items = c.req.valid('json').items.map(toInput)
       const submission = { accountId: account.id, plan, source: 'api', items }
@@ -352,11 +353,11 @@ export function providerFeedbackRoutes(service: FeedbackDeps) {
       ...errorResponses([...ANY_OPERATION, ...ERRORS]),
     } as { readonly 200: ReturnType<typeof json<typeof FeedbackAnswer>> },
   } as const)
-  return newRouter().openapi(receive, async c => {
+  return newRouter().handle(receive, async c => {
     const data = await receiveFeedback(services, c.get('feedbackSource'), {
       header: name => c.req.header(name),
       bytes: c.get('body'),
-      body: await c.req.json(),
+      body: c.get('json'),
     })
     service.feedback.refresh()
     return c.json({ success: true as const, data: { ...data, rejected: [...data.rejected] } }, 200)
@@ -409,6 +410,7 @@ function readEvents(service: FeedbackDeps): MiddlewareHandler<Env> {
     kind: 'stream',
     valuesMax: PROVIDER_VALUES_MAX,
   } as const
+  const validate = createValidator({ params: providerParams })
   return async (c, next) => {
     if (service.isStopping())
       throw new ApiError('service_unavailable', 'The service is stopping.', { retryAfterS: 5 })
@@ -418,6 +420,7 @@ function readEvents(service: FeedbackDeps): MiddlewareHandler<Env> {
     if (PROVIDERS[provider].key === null) c.set('challenge', BASIC_CHALLENGE)
     checkBodyHeaders(c, rule)
     await (PROVIDERS[provider].sendsForms ? readJsonOrForm : readJson)(c, rule)
+    validate(c)
     await next()
   }
 }

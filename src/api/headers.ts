@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import type { Env } from './context.ts'
 import { REQUEST_HEADERS, RESPONSE_HEADERS } from './schemas/headers.ts'
 import type { MonitoringDeps, ServiceDeps } from './service.ts'
@@ -6,15 +6,17 @@ import type { MonitoringDeps, ServiceDeps } from './service.ts'
 export type HeaderDeps = Pick<ServiceDeps, 'settings'>
 
 /**
- * Sets a response header before the handler runs; a header of the response itself overrides it. On
- * Node's own response this costs a tenth of an entry in Headers, which matters with a dozen of
- * them.
+ * Adds a header to the response of a request, unless the response has it. On Node's own response
+ * this costs a tenth of an entry in Headers, which matters with a dozen of them.
  */
-export function setHeader(c: Context<Env>, name: string, value: string): void {
+export function addHeader(c: Context<Env>, name: string, value: string): void {
   const outgoing = c.env?.outgoing
-  if (outgoing === undefined) c.header(name, value)
-  else if (!outgoing.headersSent) outgoing.setHeader(name, value)
+  if (outgoing === undefined) {
+    if (!c.res.headers.has(name)) c.res.headers.set(name, value)
+  } else if (!outgoing.headersSent) outgoing.setHeader(name, value)
 }
+
+export const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'
 
 /** Headers of every response. */
 export function commonHeaders({
@@ -29,7 +31,7 @@ export function commonHeaders({
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
     // Keys are sent only in Authorization, never in cookies: any site may send requests with a key
     // that it has.
-    'Access-Control-Allow-Origin': '*',
+    [ALLOW_ORIGIN]: '*',
     'Access-Control-Expose-Headers': EXPOSED,
     ...(settings.baseUrl.startsWith('https:') && { 'Strict-Transport-Security': HSTS }),
   }
@@ -55,18 +57,13 @@ const HSTS = 'max-age=31536000'
  * Allows no other origin to read the response until `allowOrigin` is called. No response is cached,
  * so none needs `Vary`. A preflight has no key, so it is answered for every origin.
  */
-export function restrictOrigin({ settings }: HeaderDeps): MiddlewareHandler<Env> {
+export function restrictOrigin({ settings }: HeaderDeps): (c: Context<Env>) => void {
   const { origin } = new URL(settings.baseUrl)
-  return (c, next) => {
-    setHeader(c, ALLOW_ORIGIN, origin)
-    return next()
-  }
+  return c => c.set('allowedOrigin', origin)
 }
 
 /** Allows the origin of the request to read the response: its key is allowed on this site. */
 export function allowOrigin(c: Context<Env>): void {
   const origin = c.req.header('Origin')
-  if (origin !== undefined) setHeader(c, ALLOW_ORIGIN, origin)
+  if (origin !== undefined) c.set('allowedOrigin', origin)
 }
-
-const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'

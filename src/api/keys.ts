@@ -58,7 +58,7 @@ function keyChangeRoutes(service: KeyDeps) {
     params,
     answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
   })
-  router.openapi(get, async c => {
+  router.handle(get, async c => {
     const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
     const key = await getKey(service, target)
     return c.json({ success: true as const, data: presentKey(key) }, 200)
@@ -74,7 +74,7 @@ function keyChangeRoutes(service: KeyDeps) {
     body: { schema: KeyPatchRequest, example: PATCH_EXAMPLE, max: KEY_BODY_MAX },
     answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
   })
-  router.openapi(change, async c => {
+  router.handle(change, async c => {
     const target = keyTarget(c, c.req.valid('param'))
     const key = await updateKey(withOrigin(c, service), {
       ...target,
@@ -94,7 +94,7 @@ function keyChangeRoutes(service: KeyDeps) {
     body: { schema: RotateRequest, example: ROTATION_EXAMPLE, max: KEY_BODY_MAX, required: false },
     answer: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
   })
-  router.openapi(rotate, c => {
+  router.handle(rotate, c => {
     // Without a body, the defaults of its schema are not applied.
     const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
     const keepSession = c.env?.session?.sessionId ?? null
@@ -124,7 +124,7 @@ function keyChangeRoutes(service: KeyDeps) {
     status: 204,
     errors: ['last_key'],
   })
-  router.openapi(remove, async c => {
+  router.handle(remove, async c => {
     const isForced = c.req.valid('query').force === 'true'
     await revokeKey(withOrigin(c, service), { ...keyTarget(c, c.req.valid('param')), isForced })
     return c.body(null, 204)
@@ -156,7 +156,7 @@ function keyCreateRoutes(service: KeyDeps) {
     scope: 'keys:write',
     answer: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const keys = await listKeys(service.database, c.get('caller').account.id)
     const data = { keys: keys.map(key => presentKey(key)), total: keys.length }
     return c.json({ success: true as const, data }, 200)
@@ -174,7 +174,7 @@ function keyCreateRoutes(service: KeyDeps) {
     status: 201,
     headers: ['Location'],
   })
-  router.openapi(create, c =>
+  router.handle(create, c =>
     addKey(c, service, { ...c.req.valid('json'), accountId: c.get('caller').account.id }),
   )
 

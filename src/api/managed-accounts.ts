@@ -147,7 +147,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     query: z.object(pageQuery),
     answer: json(AccountPage, 'One page of the accounts', ACCOUNT_PAGE_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const { limit, cursor } = c.req.valid('query')
     const found = await getAccountPage(database, { after: parseCursor(cursor), max: limit + 1 })
     const { rows, next } = toPage(found, limit)
@@ -166,7 +166,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     headers: ['Location'],
     errors: ['account_exists'],
   })
-  router.openapi(create, c => {
+  router.handle(create, c => {
     const input = c.req.valid('json')
     const services = { ...withOrigin(c, service), plans: settings.plans }
     return answerWith<Account>(
@@ -189,7 +189,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     params,
     answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
   })
-  router.openapi(get, async c => {
+  router.handle(get, async c => {
     const data = presentAccount(await existing(c.req.valid('param').id))
     return c.json({ success: true as const, data }, 200)
   })
@@ -204,7 +204,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
     errors: ['account_exists'],
   })
-  router.openapi(change, async c => {
+  router.handle(change, async c => {
     const { admin: isAdmin, ...fields } = c.req.valid('json')
     const services = { ...withOrigin(c, service), plans: settings.plans }
     const accountId = c.req.valid('param').id
@@ -225,7 +225,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     status: 201,
     optionalHeaders: ['Location'],
   })
-  router.openapi(key, async c => {
+  router.handle(key, async c => {
     const { id } = await existing(c.req.valid('param').id)
     return addKey(c, service, { ...c.req.valid('json'), accountId: id })
   })
@@ -237,7 +237,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     scope: 'accounts:write',
     answer: json(PlanList, 'The plans', PLAN_LIST_EXAMPLE),
   })
-  router.openapi(plans, c => {
+  router.handle(plans, c => {
     const all = [...settings.plans.values()].map(plan => ({
       name: plan.name,
       requests: plan.requests,

@@ -1,6 +1,6 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvClient } from '../client/client.ts'
 import { createServiceBackend } from '../mcp/service-backend.ts'
@@ -46,16 +46,18 @@ export function mcpRoutes(service: McpDeps, app: Pick<OpenAPIHono<Env>, 'fetch'>
   router.onError((error, c) => answerRpcError(c, service, error))
   router.post(
     PATH,
-    checkOrigin(service),
-    ...service.guard({
+    service.guard({
+      target: `POST ${PATH}`,
       scope: null,
       counts: null,
       isCounted: false,
-      bodyMax: BODY_MAX,
-      valuesMax: BODY_VALUES_MAX,
+      isVerification: true,
+      body: { kind: 'json', bytesMax: BODY_MAX, valuesMax: BODY_VALUES_MAX },
+      schemas: null,
+      beforeKey: checkOrigin(service),
     }),
     async c => {
-      const body = await c.req.json()
+      const body = c.get('json')
       // The rest is waiting, and work of requests of its own.
       if (c.env?.outgoing !== undefined) service.capacity.admissions.leave(c.env.outgoing)
       // The requests of a tool are counted instead.
@@ -81,9 +83,9 @@ export function mcpRoutes(service: McpDeps, app: Pick<OpenAPIHono<Env>, 'fetch'>
  * the visitor's machine by DNS rebinding (MCP, "Streamable HTTP", security warning). Pages on
  * loopback, such as an inspector, are programs of the user. Other clients send no Origin.
  */
-function checkOrigin({ settings }: McpDeps): MiddlewareHandler<Env> {
+function checkOrigin({ settings }: McpDeps): (c: Context<Env>) => void {
   const own = new URL(settings.baseUrl).origin
-  return async (c, next) => {
+  return c => {
     const origin = c.req.header('Origin')
     if (origin !== undefined && origin !== own && !isLoopback(origin)) {
       throw new ApiError(
@@ -91,7 +93,6 @@ function checkOrigin({ settings }: McpDeps): MiddlewareHandler<Env> {
         `Requests from pages of ${sanitizeText(origin, 100)} are not allowed at ${PATH}. Send the request from a program, which has no Origin header, or from ${own}.`,
       )
     }
-    await next()
   }
 }
 

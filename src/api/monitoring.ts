@@ -61,8 +61,8 @@ export function healthRoutes(service: MonitoringDeps) {
   const { settings, isStopping, worker } = service
   const checkDatabase = databaseCheck(service)
   return newRouter()
-    .openapi(livez, c => c.json({ status: 'ok' as const }))
-    .openapi(readyz, async c => {
+    .handle(livez, c => c.json({ status: 'ok' as const }))
+    .handle(readyz, async c => {
       if (isStopping()) {
         const message = 'The service is stopping.'
         throw new ApiError('service_unavailable', message, { retryAfterS: 5 })
@@ -71,7 +71,7 @@ export function healthRoutes(service: MonitoringDeps) {
       checkDns(service)
       return c.json({ status: 'ok' as const, disk: await diskStatus(service) }, 200)
     })
-    .openapi(health, async c => {
+    .handle(health, async c => {
       const databaseStatus = await checkDatabase().then(
         () => 'ok' as const,
         () => 'failing' as const,

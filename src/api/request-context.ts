@@ -3,28 +3,25 @@ import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
 import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
 import type { Env, Incoming } from './context.ts'
-import { commonHeaders, type HeaderDeps, setHeader } from './headers.ts'
+import { ALLOW_ORIGIN, addHeader, commonHeaders, type HeaderDeps } from './headers.ts'
 import type { Metrics } from './metrics.ts'
-import {
-  type LimitDeps,
-  limitHeaders,
-  openLimit,
-  showLimit,
-} from './middleware/rate-limit-buckets.ts'
+import { type LimitDeps, limitHeaders, openLimit } from './middleware/rate-limit-buckets.ts'
 import type { MonitoringDeps } from './service.ts'
 
 /**
- * Outermost middleware: assigns the ID and the client IP address of a request, sets the common
- * headers, and logs the request. Headers are set before the handlers run: changing a response
- * afterwards would copy it.
+ * Outermost middleware: assigns the ID and the client IP address of a request, adds the headers of
+ * every response, and logs the request. A response without a limit shows that of a client without a
+ * key, if `limits` are given.
  */
 export function requestContext(
   monitoring: MonitoringDeps,
   metrics: Metrics,
+  limits: LimitDeps | null = null,
 ): MiddlewareHandler<Env> {
   const { clock, log, random, settings } = monitoring
   const getClientIp = clientIp(settings.trustProxy)
-  const common = Object.entries(commonHeaders(monitoring))
+  const { [ALLOW_ORIGIN]: anyOrigin = '*', ...rest } = commonHeaders(monitoring)
+  const common = Object.entries(rest)
   return async (c, next) => {
     const startedAt = clock.monotonicNow()
     const requestId = `req_${random.token(ID_LENGTH)}`
@@ -32,9 +29,12 @@ export function requestContext(
     const ip = getClientIp(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
     c.set('ip', ip)
     c.set('isLocal', isLoopback(ip) && !isForwarded(c))
-    for (const [name, value] of common) setHeader(c, name, value)
-    setHeader(c, 'X-Request-Id', requestId)
     await next()
+    for (const [name, value] of common) addHeader(c, name, value)
+    addHeader(c, ALLOW_ORIGIN, c.get('allowedOrigin') ?? anyOrigin)
+    addHeader(c, 'X-Request-Id', requestId)
+    const limit = c.get('limit') ?? (limits && openLimit(limits, ip))
+    if (limit !== null) for (const [name, value] of limitHeaders(limit)) addHeader(c, name, value)
     const { method } = c.req
     const [route, { status }] = [routeTemplate(c), c.res]
     const tookMs = clock.monotonicNow() - startedAt
@@ -54,21 +54,13 @@ export function requestContext(
   }
 }
 
-/** Sets the limit headers of a client without a key, until a handler sets others. */
-export function showOpenLimit(service: HeaderDeps & LimitDeps): MiddlewareHandler<Env> {
-  return (c, next) => {
-    showLimit(c, openLimit(service, c.get('ip')))
-    return next()
-  }
-}
-
 /** Headers of a response that bypasses the app, such as to an unparsable request. */
 export const bareHeaders = (
   service: HeaderDeps & LimitDeps,
   ip: string,
 ): Record<string, string> => ({
   ...commonHeaders(service),
-  ...limitHeaders(service, ip),
+  ...Object.fromEntries(limitHeaders(openLimit(service, ip))),
 })
 
 /** 103 bits of entropy. */

@@ -1,13 +1,11 @@
-import { OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
-import type { Context, MiddlewareHandler } from 'hono'
+import { OpenAPIHono, type RouteConfig, type RouteHandler, z } from '@hono/zod-openapi'
+import type { Handler, MiddlewareHandler } from 'hono'
 import type { Scope } from '../accounts/key-rights.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
-import { validationError } from './errors/fault.ts'
 import { type GuardRule, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
-import { refuseUnknown } from './middleware/refuse-unknown.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
 import {
   type RequestHeader,
@@ -61,12 +59,10 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly optionalHeaders?: readonly ResponseHeader[]
   /** Errors of this route in addition to the derived ones. */
   readonly errors?: readonly ApiCode[]
-  /** See `GuardRule.beforeBody`. */
-  readonly beforeBody?: ((c: Context<Env>) => void) | undefined
-  /** Middleware that runs before the key is checked. */
-  readonly beforeKey?: readonly MiddlewareHandler<Env>[]
-  /** Middleware that runs after the key is checked and the body is read. */
-  readonly afterKey?: readonly MiddlewareHandler<Env>[]
+  /** See `GuardRule`. */
+  readonly beforeKey?: GuardRule['beforeKey']
+  readonly beforeBody?: GuardRule['beforeBody']
+  readonly afterBody?: GuardRule['afterBody']
 }
 
 type RouteBody<Schema> = {
@@ -84,6 +80,8 @@ type RouteBody<Schema> = {
   readonly required?: boolean
   /** The body is a form, which the handler reads as a stream. */
   readonly isForm?: boolean
+  /** Whether the body is a list, which takes longer to arrive. */
+  readonly isList?: boolean
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -113,21 +111,17 @@ type JsonBody<Schema> = [Schema] extends [never]
   : { readonly content: { readonly 'application/json': { readonly schema: Schema } } }
 
 /**
- * Declares a route that needs a key. Returns its OpenAPI description with its middleware, for
- * `router.openapi(route, handler)`. It derives:
+ * Declares a route that needs a key. Returns its OpenAPI description with its guard, for
+ * `router.handle(route, handler)`. It derives:
  *
- * - from `scope`, `counts` and `body`: the security requirement, the tag, and the guard, which
- *   checks the key and its limits and reads the body. Without `body`, a write accepts an empty JSON
- *   object;
- * - from `idempotent`: the Idempotency-Key header and the middleware that repeats responses;
+ * - from `scope`, `counts` and `body`: the security requirement, the tag, and the rule of the guard.
+ *   Without `body`, a write accepts an empty JSON object;
+ * - from `idempotent`: the Idempotency-Key header;
  * - from `scope`: the X-EV-Sandbox header, and from `counts`: the delay of the sandbox;
  * - the headers of the success response: the common ones, and Idempotency-Replayed if `idempotent`;
  * - the error responses: those of every operation with a key, `not_found` with `params`, those of a
  *   body unless the method is GET, those of an Idempotency-Key, and for a single address the
  *   errors that the sandbox simulates.
- *
- * Middleware runs in this order: `beforeKey`, the guard, `afterKey`, sandbox delay,
- * Idempotency-Key, then the schemas.
  *
  * @example
  * const job = route(service, 'GET /v1/jobs/{id}', {
@@ -137,7 +131,7 @@ type JsonBody<Schema> = [Schema] extends [never]
  *   params: jobParams,
  *   answer: json(JobAnswer, 'The job', JOB_EXAMPLE),
  * })
- * router.openapi(job, async c => c.json(await load(c.req.valid('param').id), 200))
+ * router.handle(job, async c => c.json(await load(c.req.valid('param').id), 200))
  */
 export function route<
   const M extends Method,
@@ -163,7 +157,7 @@ export function route<
     tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
     parameters: requestHeaders(o).map(requestHeaderRef),
-    middleware: guard(toRule(o)),
+    middleware: [guard(toRule(target, o))],
     request: { params, query, body: body && requestBody(body) },
     responses: {
       [o.status ?? 200]: {
@@ -180,25 +174,37 @@ export function route<
   } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
 }
 
-type AnyOptions = RouteOptions<unknown, unknown, z.ZodType, unknown, unknown>
+type AnyOptions = RouteOptions<z.ZodObject, z.ZodObject, z.ZodType, unknown, unknown>
 
 /** Fits an empty JSON object, the only body of a route that declares none. */
 const EMPTY_BODY_MAX = 1_024
 
-const toRule = ({ scope, counts = null, body, ...o }: AnyOptions): GuardRule => ({
-  scope,
+const toRule = (target: string, { counts = null, body, ...o }: AnyOptions): GuardRule => ({
+  target,
+  scope: o.scope,
   counts,
-  body: body?.isForm ? 'stream' : 'json',
-  gzip: body?.gzip ?? false,
-  bodyMax: body?.max ?? EMPTY_BODY_MAX,
-  valuesMax: body?.valuesMax,
+  body: {
+    kind: body?.isForm ? 'stream' : 'json',
+    bytesMax: body?.max ?? EMPTY_BODY_MAX,
+    valuesMax: body?.valuesMax,
+    gzip: body?.gzip ?? false,
+  },
   freeBodyMax: body?.freeMax,
+  takesList: body?.isList,
   takesLinks: o.takesLinks === true,
   idempotent: o.idempotent,
-  beforeBody: o.beforeBody,
+  schemas: {
+    params: o.params,
+    query: o.query,
+    body: target.startsWith('GET ') || body?.isForm ? undefined : (body?.schema ?? NO_FIELDS),
+  },
   beforeKey: o.beforeKey,
-  afterKey: o.afterKey,
+  beforeBody: o.beforeBody,
+  afterBody: o.afterBody,
 })
+
+/** The body of a route that declares none. */
+const NO_FIELDS = z.strictObject({})
 
 const requestHeaders = ({ scope, counts, idempotent }: AnyOptions): RequestHeader[] => [
   ...(takesSandbox(scope) ? (['X-EV-Sandbox'] as const) : []),
@@ -223,31 +229,17 @@ const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): 
 const BODY_FAULTS = ['request_timeout', 'payload_too_large', 'unsupported_media_type'] as const
 const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as const
 
-/**
- * Creates a router. A route added with `openapi(route, handler)` refuses unknown names and values
- * that violate its schemas with an ApiError.
- */
-export function newRouter(): OpenAPIHono<Env> {
-  const router = new OpenAPIHono<Env>({
-    // Treats `/v1/jobs/` as `/v1/jobs`.
-    strict: false,
-    defaultHook(result) {
-      if (result.success) return
-      // The input is present, although its type does not declare it.
-      const input = 'data' in result ? result.data : undefined
-      throw validationError(result.target, result.error.issues, input)
-    },
-  })
-  const { openapi } = router
-  router.openapi = ((route, ...rest) => openapi(addNameCheck(route), ...rest)) as typeof openapi
-  return router
+/** A router whose routes are in the OpenAPI document. */
+export class Router extends OpenAPIHono<Env> {
+  /** Adds a route with its middleware; the guard validates what the handler reads. */
+  handle<R extends RouteConfig>(route: R, handler: RouteHandler<R, Env>): this {
+    const { middleware = [], ...declared } = route
+    this.openAPIRegistry.registerPath(declared as RouteConfig)
+    const path = route.path.replace(/\{(\w+)\}/g, ':$1')
+    this.on([route.method.toUpperCase()], [path], ...[middleware].flat(), handler as Handler<Env>)
+    return this
+  }
 }
 
-/**
- * Adds the check after the middleware of the route. Monitoring systems may add their own parameters
- * to the health paths, which are unversioned.
- */
-function addNameCheck<R extends RouteConfig>(route: R): R {
-  if (!route.path.startsWith('/v1/')) return route
-  return { ...route, middleware: [...[route.middleware ?? []].flat(), refuseUnknown(route)] }
-}
+/** Creates a router, which treats `/v1/jobs/` as `/v1/jobs`. */
+export const newRouter = () => new Router({ strict: false })

@@ -165,7 +165,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     }),
     answer: json(SchedulePage, 'One page of schedules', SCHEDULE_PAGE_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const { limit, cursor, job_id: jobId } = c.req.valid('query')
     const found = await listSchedules(service.database, {
       accountId: c.get('caller').account.id,
@@ -190,7 +190,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     status: 201,
     errors: ['not_found', 'job_not_reverifiable'],
   })
-  router.openapi(create, async c => {
+  router.handle(create, async c => {
     const { job_id, every_days, only, older_than_days, notify } = c.req.valid('json')
     const job = await loadJob(c, service, job_id)
     // A request to the sandbox must not cause a charge.
@@ -221,7 +221,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     params: scheduleParams,
     answer: json(ScheduleAnswer, 'The schedule', SCHEDULE_EXAMPLE),
   })
-  router.openapi(get, async c => {
+  router.handle(get, async c => {
     const schedule = await loadSchedule(c, service, c.req.valid('param').id)
     return c.json({ success: true as const, data: present(schedule) }, 200)
   })
@@ -239,7 +239,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
       data: { ...SCHEDULE_EXAMPLE.data, active: false, next_run_at: null },
     }),
   })
-  router.openapi(update, async c => {
+  router.handle(update, async c => {
     const { every_days, only, older_than_days, notify, active } = c.req.valid('json')
     const { id, account_id } = await loadSchedule(c, service, c.req.valid('param').id)
     const changes = {
@@ -262,7 +262,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     answer: { description: 'The schedule is deleted' },
     status: 204,
   })
-  router.openapi(remove, async c => {
+  router.handle(remove, async c => {
     const { id, account_id } = await loadSchedule(c, service, c.req.valid('param').id)
     await deleteSchedule(service, { id, accountId: account_id })
     return c.body(null, 204)

@@ -5,6 +5,8 @@ import { createOutlooks } from '../api/jobs/outlook.ts'
 import { createLastUsed } from '../api/last-used.ts'
 import { createMetrics } from '../api/metrics.ts'
 import { createGuard } from '../api/middleware/guard.ts'
+import { KeysInFlight } from '../api/middleware/idempotency.ts'
+import { RouteTable } from '../api/middleware/route-table.ts'
 import type { ServiceDeps } from '../api/service.ts'
 import { Streams } from '../api/streams.ts'
 import { countBreakdown } from '../jobs/results/breakdown.ts'
@@ -21,7 +23,8 @@ export function composeApi(service: ServiceDeps): ApiDeps {
     ...service,
     metrics,
     capacity,
-    inFlightKeys: new Set<string>(),
+    keysInFlight: new KeysInFlight(),
+    routes: new RouteTable(),
     lastUsed: createLastUsed(service),
   }
   return {

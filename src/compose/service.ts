@@ -13,6 +13,7 @@ import { bareHeaders } from '../api/request-context.ts'
 import type { Config } from '../config/settings.ts'
 import { createDashboard } from '../dashboard/dashboard.ts'
 import { createHealth } from '../dashboard/health/create-health.ts'
+import { INTAKE } from '../dashboard/lists/upload.ts'
 import { firstKeys } from '../dashboard/session/setup.ts'
 import { write } from '../db/database.ts'
 import { readSecret } from '../db/service-secret.ts'
@@ -53,6 +54,8 @@ export interface HttpService {
   headers(ip: string): Record<string, string>
   /** Rejects requests under overload, before `app` gets them. */
   readonly admission: Admission
+  /** Whether the body of a request is a list, which takes longer to arrive. */
+  takesList(request: Parameters<Admission>[0]): boolean
   /** Creates a page that shows a key once; returns its path. */
   offerKey(key: string): string
   /** Starts the drain: reports not ready and starts no new work. */
@@ -236,12 +239,14 @@ function buildService(
     health,
   })
   const app = createApp(service, dashboard)
+  service.routes.add(`POST ${INTAKE}`, { takesList: true })
   return {
     service,
     app,
     watch: monitoringApp(service, service.metrics),
     headers: ip => bareHeaders(service, ip),
     admission: createAdmission(service),
+    takesList: ({ method, url }) => service.routes.find(method, url).takesList === true,
     offerKey: key => keyPages.offer(key),
     stopSoon() {
       isStopping = true

@@ -62,31 +62,22 @@ test('routes refer to the request headers that their middleware reads', async ()
   ])
 })
 
-test('the middleware before and after the check of the key keeps its order', async () => {
-  const { service } = await createTestService()
-  const [first, last] = [async () => {}, async () => {}]
-  const own = { beforeKey: [first], afterKey: [last] }
-  const { middleware } = route(service, 'POST /v1/one', { ...base, ...own, idempotent: true })
-  expect(middleware).toHaveLength(4)
-  expect([middleware[0], middleware[2]]).toEqual([first, last])
-})
-
 test('types of examples, parameters and responses are checked', async () => {
   const { service } = await createTestService()
   const body = { schema: Count, example: { count: 1 }, max: 100 }
   const query = z.object({ limit: z.coerce.number() })
   const one = route(service, 'POST /v1/one', { ...base, query, body })
   const router = newRouter()
-  router.openapi(one, c => {
+  router.handle(one, c => {
     const count = c.req.valid('query').limit + c.req.valid('json').count
     return c.json({ count }, 200)
   })
   // @ts-expect-error the response has another type
-  router.openapi(one, c => c.json({ count: 'one' }, 200))
+  router.handle(one, c => c.json({ count: 'one' }, 200))
   // @ts-expect-error the status is not declared
-  router.openapi(one, c => c.json({ count: 1 }, 201))
+  router.handle(one, c => c.json({ count: 1 }, 201))
   // @ts-expect-error the query has no such parameter
-  router.openapi(one, c => c.json({ count: c.req.valid('query').offset }, 200))
+  router.handle(one, c => c.json({ count: c.req.valid('query').offset }, 200))
   // @ts-expect-error the example violates the schema
   route(service, 'POST /v1/one', { ...base, body: { ...body, example: { count: 'one' } } })
   // @ts-expect-error there is no such error code

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import type { Env } from '../../src/api/context.ts'
 import type { GuardRule } from '../../src/api/middleware/guard.ts'
 import { newRouter } from '../../src/api/route.ts'
@@ -6,11 +6,12 @@ import type { createTestService } from './service.ts'
 
 type TestService = Awaited<ReturnType<typeof createTestService>>
 
-type RouteOptions = Partial<GuardRule> & {
+type RouteOptions = Omit<Partial<GuardRule>, 'body'> & {
+  readonly body?: GuardRule['body']['kind']
+  /** Largest body in bytes. */
+  readonly bodyMax?: number
   readonly method?: 'get' | 'post'
   readonly handler?: (c: Context<Env>) => Response | Promise<Response>
-  /** Runs after the guard. */
-  readonly middleware?: readonly MiddlewareHandler<Env>[]
 }
 
 /** Adds a guarded path, before the first request; it returns its input. */
@@ -19,9 +20,16 @@ export function addGuardedRoute(
   path: string,
   o: RouteOptions = {},
 ): void {
-  const { method = 'post', handler = echo, middleware = [], ...rule } = o
-  const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
-  app.route('/', newRouter().on([method], [path], ...service.guard(given), ...middleware, handler))
+  const { method = 'post', handler = echo, bodyMax = 1_000, body = 'json', ...rule } = o
+  const given: GuardRule = {
+    target: `${method.toUpperCase()} ${path}`,
+    scope: 'verify:single',
+    counts: null,
+    body: { kind: body, bytesMax: bodyMax },
+    schemas: null,
+    ...rule,
+  }
+  app.route('/', newRouter().on([method], [path], service.guard(given), handler))
 }
 
 /** Counts a list, as a handler that creates one does. */
@@ -30,8 +38,7 @@ export async function echoList(c: Context<Env>): Promise<Response> {
   return echo(c)
 }
 
-const echo = async (c: Context<Env>) =>
-  c.json({ body: c.req.method === 'GET' ? null : await c.req.json(), sandbox: c.get('sandbox') })
+const echo = (c: Context<Env>) => c.json({ body: c.get('json') ?? null, sandbox: c.get('sandbox') })
 
 /** Returns the rate limit headers of a response. */
 export const limitOf = ({ headers }: Response) => ({

@@ -37,5 +37,4 @@ export function checkNames(
 }
 
 /** Joins a field name to the path of its parent. */
-export const joinPath = (parent: string, name: string) =>
-  parent === '' ? name : `${parent}.${name}`
+const joinPath = (parent: string, name: string) => (parent === '' ? name : `${parent}.${name}`)

@@ -73,7 +73,7 @@ export function downloadLinkRoutes(service: DownloadLinkDeps) {
     answer: json(DownloadLink, 'The URL', EXAMPLE),
     errors: ['job_not_ready'],
   })
-  return newRouter().openapi(create, async c => {
+  return newRouter().handle(create, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { format, filter, raw, deduplicate, partial } = c.req.valid('json')
     if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')

@@ -199,8 +199,8 @@ export function downloadRoutes(service: DownloadRouteDeps) {
     },
   }
   return newRouter()
-    .openapi(bulk, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
-    .openapi(job, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
+    .handle(bulk, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
+    .handle(job, c => download(c, services, c.req.valid('param').id, c.req.valid('query')))
 }
 
 /**

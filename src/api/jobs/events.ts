@@ -44,7 +44,7 @@ export function jobEventRoutes(service: JobEventDeps) {
   })
   const router = newRouter()
   router.openAPIRegistry.register('JobProgress', JobProgress)
-  return router.openapi(events, async c => {
+  return router.handle(events, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     return eventStream(c, service, disconnected => {
       const slot = streams.enter(c.get('caller').account.id)

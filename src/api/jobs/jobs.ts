@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
-import type { Job, Metadata } from '../../jobs/job-store.ts'
+import type { Job } from '../../jobs/job-store.ts'
 import {
   METADATA_KEY_LENGTH_MAX,
   METADATA_KEYS_MAX,
@@ -91,15 +91,15 @@ function jobListRoutes(service: JobDeps) {
     }),
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
   })
-  return newRouter().openapi(list, async c => {
-    const { limit, cursor, status, include_sandbox } = c.req.valid('query')
+  return newRouter().handle(list, async c => {
+    const { limit, cursor, status, include_sandbox, metadata = {} } = c.req.valid('query')
     const isSandbox = c.get('sandbox')
     const found = await accountJobs(service.database, {
       accountId: c.get('caller').account.id,
       after: parseCursor(cursor),
       max: limit + 1,
       sandbox: include_sandbox === 'true' && !isSandbox ? undefined : isSandbox,
-      metadata: readMetadataFilter(c.req.query()),
+      metadata,
       ...(status === undefined ? {} : { state: status }),
     })
     const { rows, next } = toPage(found, limit)
@@ -117,15 +117,6 @@ function jobListRoutes(service: JobDeps) {
 
 type ListedJob = Omit<ReturnType<typeof presentJob>, 'success'>
 
-/** Reads the parameters `metadata[key]=value` of a query. */
-const readMetadataFilter = (query: Readonly<Record<string, string>>): Metadata =>
-  Object.fromEntries(
-    Object.entries(query).flatMap(([name, value]) => {
-      const key = /^metadata\[(.+)\]$/.exec(name)?.[1]
-      return key === undefined ? [] : [[key, value]]
-    }),
-  )
-
 function breakdownRoutes(service: JobDeps) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
     id: 'getBreakdown',
@@ -136,7 +127,7 @@ function breakdownRoutes(service: JobDeps) {
     params: jobParams,
     answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
   })
-  return newRouter().openapi(breakdown, async c => {
+  return newRouter().handle(breakdown, async c => {
     const { id } = c.req.valid('param')
     const counted = await service.breakdowns.get(await loadJob(c, service, id))
     // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
@@ -171,7 +162,7 @@ function jobChangeRoutes(service: JobDeps) {
     answer: json(JobAnswer, 'The cancelled job', CANCELLED_EXAMPLE),
     errors: ['job_not_cancellable'],
   })
-  router.openapi(cancel, async c => {
+  router.handle(cancel, async c => {
     const { job } = await cancelJob(service, await loadJob(c, service, c.req.valid('param').id))
     return c.json(presentJob(service, job, null), 200)
   })
@@ -186,7 +177,7 @@ function jobChangeRoutes(service: JobDeps) {
     answer: json(JobAnswer, 'The job', FINISHED_EXAMPLE),
     errors: ['job_not_finishable'],
   })
-  router.openapi(finish, async c => {
+  router.handle(finish, async c => {
     const found = await loadJob(c, service, c.req.valid('param').id)
     const { job } = await finishJob(withOrigin(c, service), found)
     return c.json(presentJob(service, job, await service.outlooks.get(job)), 200)
@@ -203,7 +194,7 @@ function jobChangeRoutes(service: JobDeps) {
     answer: json(JobAnswer, 'The resumed job', RESUMED_EXAMPLE),
     errors: ['job_not_resumable', 'quota_exceeded', 'concurrent_jobs_exceeded'],
   })
-  router.openapi(resume, async c => {
+  router.handle(resume, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { plan } = c.get('caller')
     return answerWith<Job>(
@@ -227,7 +218,7 @@ function jobChangeRoutes(service: JobDeps) {
     answer: { description: 'The job is deleted' },
     status: 204,
   })
-  router.openapi(remove, async c => {
+  router.handle(remove, async c => {
     await deleteJob(service, await loadJob(c, service, c.req.valid('param').id))
     return c.body(null, 204)
   })

@@ -62,7 +62,7 @@ function pageRoutes(service: ResultDeps) {
     query: z.object(resultsQuery),
     answer: json(ResultPage, 'One page of rows', RESULTS_EXAMPLE),
   })
-  return newRouter().openapi(results, async c => {
+  return newRouter().handle(results, async c => {
     const query = c.req.valid('query')
     const job = await loadJob(c, service, c.req.valid('param').id)
     const order: RowOrder = { field: query.sort, isDescending: query.order === 'desc' }
@@ -168,7 +168,7 @@ function rowRoutes(service: ResultDeps) {
     params: rowParams,
     answer: json(ResultRowAnswer, 'The row', RESULT_ROW_EXAMPLE),
   })
-  return newRouter().openapi(row, async c => {
+  return newRouter().handle(row, async c => {
     const { id, row: position } = c.req.valid('param')
     const job = await loadJob(c, service, id)
     const [stored] = await readRows(service.database, job.id, [position])

@@ -159,7 +159,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
     scope: 'verify:bulk',
     counts: 'bulk',
     idempotent: true,
-    afterKey: [requireDiskSpace(service)],
+    afterBody: requireDiskSpace(service),
     params: jobParams,
     body: {
       schema: ReverifyRequest,
@@ -175,7 +175,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
       'insufficient_storage',
     ],
   })
-  router.openapi(reverify, async c => {
+  router.handle(reverify, async c => {
     const { id } = c.req.valid('param')
     const job = await loadJob(c, service, id)
     // A request to the sandbox must not cause a charge.
@@ -220,7 +220,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
     }),
     answer: json(ChangePage, 'The counts and one page of rows', CHANGES_EXAMPLE),
   })
-  router.openapi(changes, async c => {
+  router.handle(changes, async c => {
     const { limit, cursor, from, to } = c.req.valid('query')
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { previousJobId } = parseOrigin(job)

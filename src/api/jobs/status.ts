@@ -37,7 +37,7 @@ export function statusRoutes(service: StatusDeps) {
     query: z.object(statusQuery),
     answer: json(JobStatus, 'The status', STATUS_EXAMPLE),
   })
-  router.openapi(status, async c => {
+  router.handle(status, async c => {
     const current = await loadOrWait(c, service, c.req.valid('param').id, c.req.valid('query'))
     const hasResults = current.state === 'completed' || isTrue(c.req.valid('query').partial)
     const outlook = await service.outlooks.get(current)
@@ -55,7 +55,7 @@ export function statusRoutes(service: StatusDeps) {
     query: z.object({ ...statusQuery, include }),
     answer: json(JobAnswer, 'The job', OPEN_JOB_EXAMPLE),
   })
-  router.openapi(job, async c => {
+  router.handle(job, async c => {
     const query = c.req.valid('query')
     const current = await loadOrWait(c, service, c.req.valid('param').id, query)
     const body = presentJob(service, current, await service.outlooks.get(current))

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import { MINUTE, SECOND } from '../../platform/clock.ts'
 import { limitByAccount } from '../account-share.ts'
@@ -6,9 +6,8 @@ import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { holdPlace } from '../middleware/admission.ts'
-import { type IdempotencyDeps, isAnswered } from '../middleware/idempotency.ts'
 
-export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'metrics'> & IdempotencyDeps
+export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'metrics'>
 
 /** Larger bodies count as large. The largest one takes ten times its size while it is read. */
 export const LARGE_BYTES = 1024 * 1024
@@ -66,10 +65,11 @@ function isLarge({ req }: Context<Env>): boolean {
  * Refuses lists while disk space is low: the rest is for results of accepted lists. A stored
  * response of an Idempotency-Key is still returned.
  */
-export function requireDiskSpace(service: ListLimitDeps): MiddlewareHandler<Env> {
-  return async (c, next) => {
+export const requireDiskSpace =
+  (service: ListLimitDeps) =>
+  async (c: Context<Env>): Promise<void> => {
     const { isLow } = await service.disk()
-    if (!isLow || (await isAnswered(c, service))) return next()
+    if (!isLow || c.get('replay')?.stored) return
     service.metrics.refused('disk')
     throw new ApiError(
       'insufficient_storage',
@@ -77,4 +77,3 @@ export function requireDiskSpace(service: ListLimitDeps): MiddlewareHandler<Env>
       { retryAfterS: MINUTE / SECOND },
     )
   }
-}

@@ -2,8 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { findStoredResponse, type IdempotencyDeps, unchecked } from '../middleware/idempotency.ts'
-import { refuseUnknown } from '../middleware/refuse-unknown.ts'
+import { type IdempotencyDeps, repeatStored, unchecked } from '../middleware/idempotency.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import { ITEM_EXAMPLE } from '../schemas/result.ts'
@@ -50,7 +49,7 @@ export function listRoutes(service: ListDeps) {
   const options = {
     ...LISTS,
     beforeBody: limitLargeLists(),
-    afterKey: [requireDiskSpace(service)],
+    afterBody: requireDiskSpace(service),
   }
 
   const bulk = route(service, 'POST /v1/verify/bulk', {
@@ -65,13 +64,14 @@ export function listRoutes(service: ListDeps) {
       max: BULK_BODY_MAX,
       valuesMax: BULK_VALUES_MAX,
       gzip: true,
+      isList: true,
       // Ten addresses may be cached, and are then answered without credits.
       freeMax: SINGLE_BODY_MAX,
     },
     answer: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
     errors: LIST_ERRORS,
   })
-  router.openapi(bulk, c => unchecked(verifyBulk(c, service, c.req.valid('json'))))
+  router.handle(bulk, c => unchecked(verifyBulk(c, service, c.req.valid('json'))))
 
   const batch = route(service, 'POST /v1/verify/batch', {
     ...options,
@@ -85,13 +85,14 @@ export function listRoutes(service: ListDeps) {
       max: BATCH_BODY_MAX,
       valuesMax: BATCH_VALUES_MAX,
       gzip: true,
+      isList: true,
     },
     answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
     errors: LIST_ERRORS,
   })
-  router.openapi(batch, c => unchecked(verifyBatch(c, service, c.req.valid('json'))))
+  router.handle(batch, c => unchecked(verifyBatch(c, service, c.req.valid('json'))))
 
-  const { middleware, ...file } = route(service, 'POST /v1/verify/file', {
+  const file = route(service, 'POST /v1/verify/file', {
     ...options,
     id: 'verifyFile',
     summary: 'Verify a file of addresses',
@@ -103,29 +104,27 @@ export function listRoutes(service: ListDeps) {
       max: FORM_BYTES_MAX,
       gzip: true,
       isForm: true,
+      isList: true,
     },
     answer: FILE_ANSWER,
   })
-  // Not registered with `openapi`, which would read the whole form into memory.
-  router.openAPIRegistry.registerPath(file)
-  router.on('POST', [file.path], ...middleware, refuseUnknown(file))
   const withText = textUploads()
   const parseForm = fileForms(service.settings.dataDir, service.random)
-  router.post(file.path, async c => {
+  /** Reads the form, and verifies or previews its file. */
+  const receiveFile = async (c: Context<Env>): Promise<Response> => {
     const { fields, digest, path, fileName, discard } = await parseForm(c.req.raw)
     try {
       const upload = { path, fileName, options: readFileOptions(fields) }
       // A dry run has no effect, so it needs no idempotency.
       if (readFlag(fields, 'dry_run'))
         return await withText(c, upload, text => dryRun(c, service, text))
-      const { key } = c.get('replay') ?? {}
-      const body = Buffer.from(digest)
-      const stored = key === undefined ? null : await findStoredResponse(c, service, { key, body })
+      const stored = repeatStored(c, service, Buffer.from(digest))
       return stored ?? (await withText(c, upload, text => verifyFile(c, service, text)))
     } finally {
       await discard()
     }
-  })
+  }
+  router.handle(file, c => unchecked(receiveFile(c)))
 
   const url = route(service, 'POST /v1/verify/url', {
     ...options,
@@ -140,7 +139,7 @@ export function listRoutes(service: ListDeps) {
     errors: [...LISTS.errors, ...DOWNLOAD_ERRORS],
   })
   const download = listDownloads(service)
-  router.openapi(url, c => {
+  router.handle(url, c => {
     const { dry_run, ...body } = c.req.valid('json')
     const use = dry_run ? dryRun : verifyFile
     return unchecked(

@@ -2,6 +2,9 @@ import type { Context } from 'hono'
 import type { Capacity } from '../capacity.ts'
 import type { Env } from '../context.ts'
 import type { ApiError } from '../errors/api-error.ts'
+import type { RouteTable } from './route-table.ts'
+
+type AdmissionDeps = { readonly capacity: Capacity; readonly routes: RouteTable }
 
 /**
  * Decides about a request before the app runs: calls `start` at once or later, or returns the error
@@ -18,17 +21,14 @@ export type Admission = (
   start: () => void,
 ) => ApiError | null
 
-/** Paths of all verification endpoints, and of the tools that call them. */
-const VERIFY = /^\/(?:v1\/verify|mcp)\b/
-
 /**
  * Refuses verifications that do not fit the capacity before the app runs: under load most requests
  * are refused, and each waits for this. Others start when the event loop has time for them.
  */
-export function createAdmission({ capacity }: { readonly capacity: Capacity }): Admission {
+export function createAdmission({ capacity, routes }: AdmissionDeps): Admission {
   const { admissions } = capacity
   return (request, response, start) => {
-    if (request.method !== 'POST' || !VERIFY.test(request.url ?? '')) {
+    if (!routes.find(request.method, request.url).isVerification) {
       start()
       return null
     }

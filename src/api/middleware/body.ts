@@ -54,8 +54,7 @@ const isAccepted = (encoding: string, gzip: boolean) =>
 export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(encoding ?? '')
 
 /**
- * Reads and parses a JSON body within its limit for the schemas that follow, and keeps its bytes in
- * the context. A missing body counts as `{}`.
+ * Reads and parses a JSON body within its limit and keeps its value and its bytes in the context. A missing body counts as `{}`.
  */
 export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   if (isBodyless(c)) return
@@ -68,8 +67,7 @@ export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   const value = await parse(bytes, rule)
   largeList?.onParsed(bytes.length)
   c.set('body', bytes)
-  // Later readers would otherwise parse it again.
-  c.req.json = async <T>() => value as T
+  c.set('json', value)
 }
 
 /**
@@ -87,12 +85,9 @@ export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<v
   }
   const bytes = await readBytes(c, rule.bytesMax)
   if (countParts(bytes, type) > FORM_PARTS_MAX) throw tooManyParts()
-  const form = await parseForm(bytes, type)
-  const fields = textFields(form)
+  const fields = textFields(await parseForm(bytes, type))
   c.set('body', Buffer.from(JSON.stringify(fields)))
-  c.req.json = async <T>() => fields as T
-  // The schema of the route would otherwise read the body again.
-  c.req.bodyCache.formData = form
+  c.set('json', fields)
 }
 
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data) *(?:;|$)/i

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler, Next } from 'hono'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import {
   domainAllowed,
@@ -12,7 +12,7 @@ import { getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import type { Capacity } from '../capacity.ts'
-import type { Admitted, Caller, DashboardSession, Env } from '../context.ts'
+import type { Admitted, Caller, DashboardSession, Env, Replay } from '../context.ts'
 import { type ApiCode, ApiError } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
@@ -21,10 +21,18 @@ import type { ServiceDeps } from '../service.ts'
 import { type SandboxDeps, sandboxDelay } from '../verify/sandbox.ts'
 import { holdPlace, leavePlaces } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
-import { type IdempotencyDeps, idempotent, isAnswered } from './idempotency.ts'
+import {
+  findReplay,
+  type IdempotencyDeps,
+  type KeysInFlight,
+  lockReplay,
+  repeatStored,
+} from './idempotency.ts'
 import { admit, outOfCredits, type RateLimitDeps } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
+import type { RouteTable } from './route-table.ts'
 import { authenticateLink, type LinkDeps } from './signed-link.ts'
+import { createValidator, type RequestSchemas } from './validate.ts'
 
 type GuardDeps = Pick<
   ServiceDeps,
@@ -32,13 +40,16 @@ type GuardDeps = Pick<
 > & {
   readonly capacity: Capacity
   readonly lastUsed: LastUsed
-  readonly inFlightKeys: Set<string>
+  readonly keysInFlight: KeysInFlight
+  readonly routes: RouteTable
 } & IdempotencyDeps &
   RateLimitDeps &
   LinkDeps &
   SandboxDeps
 
 export type GuardRule = {
+  /** Method and path, such as `POST /v1/verify/single`. */
+  readonly target: string
   /** The scope that the key must have; null: any key will do, because the handler checks more. */
   readonly scope: Scope | null
   /**
@@ -48,121 +59,162 @@ export type GuardRule = {
   readonly counts: Counts
   /** False: the handler counts the request. */
   readonly isCounted?: boolean
-  /** Largest body in bytes. */
-  readonly bodyMax: number
-  /** See `BodyRule.valuesMax`. */
-  readonly valuesMax?: number | undefined
+  /** Whether the request waits for its turn as a verification does, although `counts` is null. */
+  readonly isVerification?: boolean
+  /** The rule of the body. A body of the kind `stream` is read by the handler. */
+  readonly body: BodyRule
+  /** Whether the body is a list, which takes longer to arrive. */
+  readonly takesList?: boolean | undefined
   /** Whether a signed link can replace the key. */
   readonly takesLinks?: boolean
-  /** `stream`: the handler reads the body. */
-  readonly body?: 'json' | 'stream'
-  /** Whether the body may be compressed with gzip. */
-  readonly gzip?: boolean
   /**
    * Bytes of the largest body with an answer that may be free, since all of it is cached. Without
    * credits a larger body is refused before it is read; if omitted, every body is.
    */
   readonly freeBodyMax?: number | undefined
-  /** Holds places of the account before the body is read. Throws ApiError if there is none. */
-  readonly beforeBody?: ((c: Context<Env>) => void) | undefined
   /** Whether the route takes an Idempotency-Key. */
   readonly idempotent?: boolean | undefined
-  /** Middleware that runs before the key is checked. */
-  readonly beforeKey?: readonly MiddlewareHandler<Env>[] | undefined
-  /** Middleware that runs after the key is checked and the body is read. */
-  readonly afterKey?: readonly MiddlewareHandler<Env>[] | undefined
+  /** Null: the handler validates the request. */
+  readonly schemas: RequestSchemas | null
+  /** Runs before the key is checked. */
+  readonly beforeKey?: ((c: Context<Env>) => void) | undefined
+  /** Holds places of the account before the body is read. Throws ApiError if there is none. */
+  readonly beforeBody?: ((c: Context<Env>) => void) | undefined
+  /** Runs after the body is read, before a stored response is repeated. */
+  readonly afterBody?: ((c: Context<Env>) => void | Promise<void>) | undefined
 }
 
 /** Creates the middleware of a route. */
-export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>[]
+export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>
 
 /**
- * Returns the guard of all routes: it authenticates the caller, checks permissions and limits,
- * reads the body, delays the sandbox and repeats stored responses.
+ * Returns the guard of all routes. In this order, and each once, it
+ *
+ * 1. takes a place of the verifications in flight, if the route verifies addresses;
+ * 2. identifies the caller and checks the permissions of its key;
+ * 3. checks the headers of the body, and takes a place of the account;
+ * 4. looks for the stored response of the Idempotency-Key, which is free;
+ * 5. checks credits and counts the request in its limits;
+ * 6. reads the body;
+ * 7. delays a request of the sandbox, as it asks for;
+ * 8. repeats the stored response, or locks the Idempotency-Key;
+ * 9. validates the query, the path and the body by their schemas.
  */
 export const createGuard =
   (service: GuardDeps): Guard =>
   rule => {
-    const { counts, body } = rule
-    const delay: MiddlewareHandler<Env> = async (c, next) => {
-      if (c.get('sandbox')) await sandboxDelay(c, service)
-      await next()
+    const { counts, takesList } = rule
+    const isVerification = counts !== null || rule.isVerification
+    if (isVerification || takesList) service.routes.add(rule.target, { isVerification, takesList })
+    const route = {
+      ...rule,
+      validate: rule.schemas === null ? () => {} : createValidator(rule.schemas),
     }
-    return [
-      ...(rule.beforeKey ?? []),
-      ...requireKey(service, rule),
-      ...(rule.afterKey ?? []),
-      ...(counts === null ? [] : [delay]),
-      // A form has a fingerprint only after it was read.
-      ...(rule.idempotent ? [idempotent(service, { fingerprintLater: body === 'stream' })] : []),
-    ]
+    return async (c, next) => {
+      rule.beforeKey?.(c)
+      if (counts !== null) holdVerifying(c, service)
+      try {
+        return await passGuard(c, service, route, next)
+      } finally {
+        leavePlaces(c)
+      }
+    }
   }
 
-function requireKey(service: GuardDeps, rule: GuardRule): MiddlewareHandler<Env>[] {
-  const { capacity, lastUsed } = service
-  const bodyRule = {
-    bytesMax: rule.bodyMax,
-    kind: rule.body ?? 'json',
-    gzip: rule.gzip ?? false,
-    valuesMax: rule.valuesMax,
-  } as const
-  const { counts } = rule
-  const isVerification = counts !== null
-  return [
-    ...(isVerification ? [admitVerifying(service)] : []),
-    async (c, next) => {
-      if (c.req.method === 'POST' && service.isStopping()) throw stopping()
-      const caller = await identifyCaller(c, service, rule)
-      c.set('caller', caller)
-      lastUsed.note(caller.key.id)
-      checkPermission(c, caller, rule.scope)
-      if (rule.scope === FORM_SCOPE) allowOrigin(c)
-      c.set('sandbox', isSandbox(c, rule, caller))
-      checkBodyHeaders(c, bodyRule)
-      if (isVerification) {
-        const authorization = c.req.header('Authorization')
-        holdPlace(c, capacity.startOfAccount(caller.account.id, authorization))
-      }
-      const counted = isVerification && !(await isAnswered(c, service))
-      const admitted =
-        rule.isCounted === false
-          ? NOT_COUNTED
-          : await admit(c, service, {
-              caller,
-              counts: counted ? counts : null,
-              mayBeFree: mayBeFree(c, rule),
-            })
-      c.set('admitted', admitted)
-      rule.beforeBody?.(c)
-      if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
-      if (!counted) return next()
-      const endRequest = rule.counts !== 'bulk' ? service.priority.startRequest() : () => {}
-      try {
+type GuardedRoute = GuardRule & { readonly validate: (c: Context<Env>) => void }
+
+async function passGuard(
+  c: Context<Env>,
+  service: GuardDeps,
+  rule: GuardedRoute,
+  next: Next,
+): Promise<Response | undefined> {
+  const caller = await checkCaller(c, service, rule)
+  checkBodyHeaders(c, rule.body)
+  if (rule.counts !== null) {
+    const { id } = caller.account
+    holdPlace(c, service.capacity.startOfAccount(id, c.req.header('Authorization')))
+  }
+  const replay = rule.idempotent ? await findReplay(c, service) : null
+  const counts = replay?.stored ? null : rule.counts
+  const admitted =
+    rule.isCounted === false
+      ? NOT_COUNTED
+      : await admit(c, service, { caller, counts, mayBeFree: mayBeFree(c, rule) })
+  c.set('admitted', admitted)
+  rule.beforeBody?.(c)
+  if (rule.body.kind === 'json') await readAdmitted(c, service, { rule, admitted })
+  const endRequest = counts === null || counts === 'bulk' ? null : service.priority.startRequest()
+  try {
+    return await answerAdmitted(c, service, {
+      rule,
+      replay,
+      async handle() {
         await next()
-        if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-        else if (isRefused(c)) admitted.uncountList()
-      } finally {
-        endRequest()
-      }
-    },
-  ]
+        if (counts !== null) uncountRefused(c, admitted)
+      },
+    })
+  } finally {
+    endRequest?.()
+  }
 }
 
-/** Counts a request until it is answered or `leavePlaces` is called. */
-const admitVerifying =
-  ({ capacity }: GuardDeps): MiddlewareHandler<Env> =>
-  async (c, next) => {
-    const end = capacity.startVerifying()
-    holdPlace(c, () => {
-      end()
-      if (c.env?.outgoing !== undefined) capacity.admissions.leave(c.env.outgoing)
-    })
-    try {
-      await next()
-    } finally {
-      leavePlaces(c)
-    }
+type Answering = {
+  readonly rule: GuardedRoute
+  readonly replay: Replay | null
+  readonly handle: () => Promise<void>
+}
+
+/** Repeats the stored response of a request, or runs its handler. */
+async function answerAdmitted(
+  c: Context<Env>,
+  service: GuardDeps,
+  { rule, replay, handle }: Answering,
+): Promise<Response | undefined> {
+  await rule.afterBody?.(c)
+  if (rule.counts !== null && c.get('sandbox')) await sandboxDelay(c, service)
+  const unlock = replay === null ? null : await lockReplay(c, service, replay)
+  try {
+    // A form has a fingerprint only after its handler has read it.
+    const isKnown = replay !== null && rule.body.kind === 'json'
+    const repeated = isKnown ? repeatStored(c, service, c.get('body') ?? EMPTY) : null
+    if (repeated !== null) return repeated
+    rule.validate(c)
+    await handle()
+  } finally {
+    unlock?.()
   }
+  return undefined
+}
+
+const EMPTY = new Uint8Array()
+
+/** Counts a request as a verification until it is answered or `leavePlaces` is called. */
+function holdVerifying(c: Context<Env>, { capacity }: GuardDeps): void {
+  const end = capacity.startVerifying()
+  holdPlace(c, () => {
+    end()
+    if (c.env?.outgoing !== undefined) capacity.admissions.leave(c.env.outgoing)
+  })
+}
+
+/** Identifies the caller, and checks whether its key permits the request. */
+async function checkCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): Promise<Caller> {
+  if (c.req.method === 'POST' && service.isStopping()) throw stopping()
+  const caller = await identifyCaller(c, service, rule)
+  c.set('caller', caller)
+  service.lastUsed.note(caller.key.id)
+  checkPermission(c, caller, rule.scope)
+  if (rule.scope === FORM_SCOPE) allowOrigin(c)
+  c.set('sandbox', isSandbox(c, rule, caller))
+  return caller
+}
+
+/** Removes a refused request from the limits in which it was counted for an effect. */
+function uncountRefused(c: Context<Env>, admitted: Admitted): void {
+  if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
+  else if (isRefused(c)) admitted.uncountList()
+}
 
 /** The handle of a request that is counted elsewhere. */
 const NOT_COUNTED: Admitted = {
@@ -227,21 +279,17 @@ const mayBeFree = ({ req }: Context<Env>, { freeBodyMax }: GuardRule) =>
 const isCode = (error: unknown, code: ApiCode) =>
   error !== undefined && toApiError(error).code === code
 
-type Reading = {
-  readonly rule: GuardRule
-  readonly bodyRule: BodyRule
-  readonly admitted: Admitted
-}
+type Reading = { readonly rule: GuardRule; readonly admitted: Admitted }
 
 async function readAdmitted(
   c: Context<Env>,
   service: GuardDeps,
-  { rule, bodyRule, admitted }: Reading,
+  { rule, admitted }: Reading,
 ): Promise<void> {
   const { noCredits } = admitted
-  const bytesMax = noCredits === null ? rule.bodyMax : (rule.freeBodyMax ?? rule.bodyMax)
+  const bytesMax = (noCredits && rule.freeBodyMax) ?? rule.body.bytesMax
   try {
-    await readJson(c, { ...bodyRule, bytesMax })
+    await readJson(c, { ...rule.body, bytesMax })
   } catch (error) {
     if (noCredits === null || !isCode(error, 'payload_too_large')) throw error
     admitted.uncount()

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import {
   findResponse,
@@ -8,7 +8,7 @@ import {
   saveResponse,
 } from '../../accounts/idempotency.ts'
 import { type BeforeCommit, type Trx, writeWith } from '../../db/database.ts'
-import type { Env } from '../context.ts'
+import type { Env, Replay } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ServiceDeps } from '../service.ts'
 
@@ -102,68 +102,83 @@ async function storeAnswer(
   )
 }
 
-/**
- * Executes the request of an Idempotency-Key once: its response is stored for a day by
- * `commitResponse`, and repeated. With `fingerprintLater` the body is a stream: the handler reads
- * it and calls `findStoredResponse` before it commits.
- */
-export function idempotent(
-  service: IdempotencyDeps & { readonly inFlightKeys: Set<string> },
-  { fingerprintLater = false }: { fingerprintLater?: boolean } = {},
-): MiddlewareHandler<Env> {
-  return async (c, next) => {
-    const key = c.req.header('Idempotency-Key')
-    c.set('replay', null)
-    if (key === undefined) return next()
-    checkKey(key)
-    const { inFlightKeys } = service
-    const lock = `${c.get('caller').key.id} ${key}`
-    if (inFlightKeys.has(lock)) throw inProgress()
-    inFlightKeys.add(lock)
-    try {
-      if (fingerprintLater) {
-        c.set('replay', { key, fingerprint: '' })
-        return await next()
-      }
-      const repeated = await findStoredResponse(c, service, { key, body: c.get('body') ?? EMPTY })
-      if (repeated !== null) return repeated
-      return await next()
-    } finally {
-      inFlightKeys.delete(lock)
+/** Idempotency-Keys of requests that this process is processing. */
+export class KeysInFlight {
+  readonly #locks = new Set<string>()
+  #ended = 0
+
+  /** Number of requests with a key that have ended; a response may be stored since it was lower. */
+  get ended(): number {
+    return this.#ended
+  }
+
+  /** Locks a key of an API key. Throws ApiError if it is locked. Returns the function that unlocks. */
+  start(keyId: string, key: string): () => void {
+    const lock = `${keyId} ${key}`
+    if (this.#locks.has(lock)) throw inProgress()
+    this.#locks.add(lock)
+    return () => {
+      this.#locks.delete(lock)
+      this.#ended++
     }
   }
 }
 
-/**
- * Returns the stored response of a key; null if the request is new. Throws ApiError if the key was
- * used for another request. `body` is the body or, if that is long, its digest.
- */
-export async function findStoredResponse(
-  c: Context<Env>,
-  service: IdempotencyDeps,
-  { key, body }: { key: string; body: Uint8Array },
-): Promise<Response | null> {
-  const fingerprint = createFingerprint(c, body)
-  c.set('replay', { key, fingerprint })
-  const stored = await findStored(c, service, key)
-  return stored === null ? null : repeat(c, service, stored, fingerprint)
+type ReplayDeps = IdempotencyDeps & { readonly keysInFlight: KeysInFlight }
+
+/** Reads the Idempotency-Key of a request and the response that is stored under it. */
+export async function findReplay(c: Context<Env>, service: ReplayDeps): Promise<Replay | null> {
+  const key = c.req.header('Idempotency-Key')
+  if (key === undefined) return null
+  const { ended } = service.keysInFlight
+  const replay = { key, fingerprint: '', stored: await findStored(c, service, key), ended }
+  c.set('replay', replay)
+  return replay
 }
 
 /**
- * Whether a response is stored under the Idempotency-Key of the request, perhaps of another
- * request. Repeating it is free.
+ * Locks the key of a request until the returned function is called, so that its request is executed
+ * once. Throws ApiError if the key is malformed or locked.
  */
-export async function isAnswered(c: Context<Env>, service: IdempotencyDeps): Promise<boolean> {
-  const key = c.req.header('Idempotency-Key')
-  return key !== undefined && (await findStored(c, service, key)) !== null
+export async function lockReplay(
+  c: Context<Env>,
+  service: ReplayDeps,
+  replay: Replay,
+): Promise<() => void> {
+  checkKey(replay.key)
+  const unlock = service.keysInFlight.start(c.get('caller').key.id, replay.key)
+  // The body was read since the first look.
+  if (replay.stored === null && service.keysInFlight.ended !== replay.ended) {
+    try {
+      replay.stored = await findStored(c, service, replay.key)
+    } catch (error) {
+      unlock()
+      throw error
+    }
+  }
+  return unlock
+}
+
+/**
+ * Returns the stored response of the key of a request; null if the request is new or has no key.
+ * Throws ApiError if the key was used for another request. `body` is the body or, if that is long,
+ * its digest.
+ */
+export function repeatStored(
+  c: Context<Env>,
+  service: IdempotencyDeps,
+  body: Uint8Array,
+): Response | null {
+  const replay = c.get('replay') ?? null
+  if (replay === null) return null
+  replay.fingerprint = createFingerprint(c, body)
+  return replay.stored === null ? null : repeat(c, service, replay.stored, replay.fingerprint)
 }
 
 function findStored(c: Context<Env>, { database, clock }: IdempotencyDeps, key: string) {
   const since = clock.now() - REPLAY_MS
   return findResponse(database, { keyId: c.get('caller').key.id, key, since })
 }
-
-const EMPTY = new Uint8Array()
 
 function checkKey(key: string): void {
   if (PRINTABLE.test(key)) return

@@ -1,11 +1,9 @@
-import type { Context } from 'hono'
 import { type IpLimits, isFreePlan } from '../../accounts/plan.ts'
 import type { Bucket, BucketState } from '../../accounts/rate-limits/windows.ts'
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { formatDuration, pluralize } from '../../platform/format.ts'
 import { isLoopback, rateLimitIp } from '../../platform/ip.ts'
-import type { Caller, DashboardSession, Env } from '../context.ts'
-import { setHeader } from '../headers.ts'
+import type { Caller, DashboardSession } from '../context.ts'
 import type { ServiceDeps, ServiceSettings } from '../service.ts'
 
 export type LimitDeps = Pick<ServiceDeps, 'limits' | 'settings'>
@@ -189,25 +187,14 @@ const IP_SETTINGS = {
 const BEHIND_PROXY =
   'All clients of a reverse proxy share this limit until the admin of this service sets --trust-proxy to the address of the proxy.'
 
-/**
- * Sets the headers of the limit that is closest to exhaustion; a later call overrides an earlier
- * one.
- */
-export function showLimit(c: Context<Env>, nearest: BucketState): void {
-  const [limit, remaining, reset] = headerValues(nearest)
-  setHeader(c, 'X-RateLimit-Limit', limit)
-  setHeader(c, 'X-RateLimit-Remaining', remaining)
-  setHeader(c, 'X-RateLimit-Reset', reset)
-}
-
-/** Limit headers of a response that bypasses the app, such as to an unparsable request. */
-export function limitHeaders(service: LimitDeps, ip: string): Record<string, string> {
-  const [limit, remaining, reset] = headerValues(openLimit(service, ip))
-  return {
-    'X-RateLimit-Limit': limit,
-    'X-RateLimit-Remaining': remaining,
-    'X-RateLimit-Reset': reset,
-  }
+/** The headers that show a limit. */
+export function limitHeaders(limit: BucketState): readonly (readonly [string, string])[] {
+  return [
+    ['X-RateLimit-Limit', String(limit.limit)],
+    ['X-RateLimit-Remaining', String(limit.remaining)],
+    // In Unix seconds, rounded up so that a retry at that time is not too early.
+    ['X-RateLimit-Reset', String(Math.ceil(limit.resetAt / 1_000))],
+  ]
 }
 
 /** The limit shown to clients without a key: that of single verifications for their IP address. */
@@ -223,10 +210,3 @@ export function nearestLimit(states: readonly BucketState[]): BucketState {
 }
 
 const shareLeft = ({ remaining, limit }: BucketState) => (limit === 0 ? 0 : remaining / limit)
-
-/**
- * Header values. The time is in Unix seconds, rounded up so that a retry at that time is not too
- * early.
- */
-const headerValues = ({ limit, remaining, resetAt }: BucketState) =>
-  [String(limit), String(remaining), String(Math.ceil(resetAt / 1_000))] as const

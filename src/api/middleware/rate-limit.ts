@@ -18,7 +18,6 @@ import {
   nearestLimit,
   type RequestOrigin,
   requestBuckets,
-  showLimit,
 } from './rate-limit-buckets.ts'
 
 export type RateLimitDeps = Pick<
@@ -42,7 +41,7 @@ export async function admit(
   const credits = counts === null || sandbox ? null : await creditState(service, caller)
   const noCredits = credits?.remaining === 0 ? credits : null
   if (noCredits !== null && !mayBeFree) {
-    showLimit(c, noCredits)
+    c.set('limit', noCredits)
     await service.ledger.refused(caller.account.id, caller.plan)
     throw outOfCredits(service, noCredits.limit)
   }
@@ -55,7 +54,7 @@ export async function admit(
     const refusal = refusedBy === null ? undefined : states[refusedBy]
     if (refusedBy === null || refusal === undefined)
       return { states, uncount: () => buckets.map((_, index) => giveBack(index)) }
-    showLimit(c, refusal)
+    c.set('limit', refusal)
     throw rateLimited(service, buckets[refusedBy] as KindBucket, refusal, origin.ip)
   }
   const request = await charge(requestBuckets(caller, { ...origin, counts }))
@@ -66,8 +65,8 @@ export async function admit(
     remaining: Math.max(0, credits.remaining - (counts === 'bulk' ? 0 : 1)),
   }
   const show = (now: readonly BucketState[]) =>
-    showLimit(
-      c,
+    c.set(
+      'limit',
       sandbox
         ? simulated(service)
         : nearestLimit(creditsAfter === null ? now : [...now, creditsAfter]),
@@ -101,7 +100,7 @@ export async function admit(
     uncount() {
       list.uncount()
       request.uncount()
-      if (credits !== null) showLimit(c, credits)
+      if (credits !== null) c.set('limit', credits)
     },
   }
 }

@@ -17,6 +17,8 @@ export type ListenerDeps = RefusalDeps & {
   readonly limits: ServerLimits
   readonly traffic: ConnectionTracker
   readonly mayBePlain: MayBePlain
+  /** Whether the body of a request is a list, which has `listBodyMs` to arrive. Omitted: none is. */
+  readonly takesList?: (request: IncomingMessage) => boolean
   /**
    * Calls `start` at once or later, or returns the error with which the request is refused, at a
    * fraction of the cost of the app. Left out to start each at once.
@@ -38,7 +40,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Passes requests to the app. Invalid ones are answered here. */
 export function requestListener(deps: ListenerDeps): Listener {
-  const { clock, limits, traffic } = deps
+  const { limits, traffic } = deps
   const handle = getRequestListener(
     (request, bindings) => dropIfAnswered(deps, request, bindings as HttpBindings),
     // `hostname` is for HTTP/1.0, which needs no Host. The automatic cleanup would reset a
@@ -66,7 +68,7 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (isLast) closeAfterResponse(response)
     if (error !== null) return refuse(response, deps, error)
     response.once('finish', () => drainBody(request))
-    watchBody(clock, request, limits, message => onLateBody(deps, request, response, message))
+    watchBody(request, deps, message => onLateBody(deps, request, response, message))
     const start = () => void handle(request, response)
     if (deps.admission === undefined) return start()
     const refusal = deps.admission(request, response, start)
@@ -133,26 +135,19 @@ function forwardedProto({
   return proto === '' ? null : proto
 }
 
-/** Paths that accept megabytes. */
-const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/new)\b/
-
-const bodyTimeoutMs = ({ url = '' }: IncomingMessage, { bodyMs, listBodyMs }: ServerLimits) =>
-  LISTS.test(url) ? listBodyMs : bodyMs
-
 /**
  * Calls `onLate` if the body of a request has not arrived in time, or arrives too slowly: a slow
  * client would hold its place, one of a few for large lists, for all of that time.
  */
 function watchBody(
-  clock: Clock,
   request: IncomingMessage,
-  limits: ServerLimits,
+  { clock, limits, takesList }: ListenerDeps,
   onLate: (message: string) => void,
 ): void {
   if (!hasBody(request)) return
   const startedAt = clock.monotonicNow()
   const bytesBefore = request.socket.bytesRead
-  const timeoutMs = bodyTimeoutMs(request, limits)
+  const timeoutMs = takesList?.(request) ? limits.listBodyMs : limits.bodyMs
   const check = () => {
     if (request.complete || request.destroyed) return
     const elapsedMs = clock.monotonicNow() - startedAt

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import type { Reservation } from '../../accounts/credits/reservations.ts'
 import { sandboxResult, sandboxSteps } from '../../engine/sandbox.ts'
 import type { Step } from '../../engine/step-observer.ts'
@@ -91,14 +91,13 @@ export const wantsEvents = (c: Context<Env>) =>
  * Refuses an Idempotency-Key with an event stream: nothing is created, and a stream cannot be
  * repeated.
  */
-export const noKeyForEvents: MiddlewareHandler<Env> = async (c, next) => {
+export function noKeyForEvents(c: Context<Env>): void {
   if (wantsEvents(c) && c.req.header('Idempotency-Key') !== undefined) {
     throw new ApiError(
       'invalid_request',
       'Idempotency-Key is not supported with Accept: text/event-stream. Omit it: a repeated request is free while the answer is cached.',
     )
   }
-  await next()
 }
 
 /** Verifies one address and streams each step, then the result or the error. */

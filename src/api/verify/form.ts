@@ -107,9 +107,7 @@ export function formRoutes(service: FormDeps) {
     },
     answer: json(FormResult, 'The result', FORM_EXAMPLE),
     errors: ['invalid_email', 'quota_exceeded'],
-    beforeKey: [restrictOrigin(service)],
+    beforeKey: restrictOrigin(service),
   })
-  return newRouter().openapi(form, c =>
-    unchecked(verifyForm(c, service, c.req.valid('json').email)),
-  )
+  return newRouter().handle(form, c => unchecked(verifyForm(c, service, c.req.valid('json').email)))
 }

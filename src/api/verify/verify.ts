@@ -253,9 +253,9 @@ function singleRoutes(service: VerifyDeps) {
     // Only `async` stores a row.
     errors: [...SINGLE.errors, 'stored_rows_exceeded', 'invalid_webhook_url'],
     optionalHeaders: ['X-Accel-Buffering'],
-    afterKey: [noKeyForEvents],
+    afterBody: noKeyForEvents,
   })
-  router.openapi(single, c => {
+  router.handle(single, c => {
     const body = c.req.valid('json')
     if (wantsEvents(c)) return unchecked(followSingle(c, service, body))
     return unchecked(verifySingle(c, service, body, c.req.valid('query').include))
@@ -270,7 +270,7 @@ function singleRoutes(service: VerifyDeps) {
     body: { ...SINGLE_BODY, schema: ScoredRequest },
     answer: json(ScoredResult, 'The result', SCORED_EXAMPLE),
   })
-  router.openapi(scored, c =>
+  router.handle(scored, c =>
     unchecked(verifyScored(c, service, c.req.valid('json'), c.req.valid('query').include)),
   )
 

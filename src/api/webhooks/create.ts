@@ -40,7 +40,7 @@ export function webhookCreateRoutes(service: WebhookCreateDeps) {
     scope: 'webhooks:read',
     answer: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const webhooks = await listWebhooks(service.database, c.get('caller').account.id)
     const data = { webhooks: webhooks.map(presentWebhook), total: webhooks.length }
     return c.json({ success: true as const, data }, 200)
@@ -59,7 +59,7 @@ export function webhookCreateRoutes(service: WebhookCreateDeps) {
     headers: ['Location'],
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
-  router.openapi(create, c => {
+  router.handle(create, c => {
     const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
     return answerWith<WebhookWithSecret>(
       c,

@@ -75,7 +75,7 @@ export function eventRoutes(service: EventDeps) {
     query: z.object({ ...pageQuery, ...eventFilters }),
     answer: json(EmittedEventPage, 'One page of events', EVENT_PAGE_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const { limit, cursor, event: kind, since, until } = c.req.valid('query')
     const found = await getEventPage(service.database, {
       accountId: c.get('caller').account.id,
@@ -96,7 +96,7 @@ export function eventRoutes(service: EventDeps) {
     params: eventParams,
     answer: json(EmittedEventAnswer, 'The event', EVENT_EXAMPLE),
   })
-  router.openapi(read, async c => {
+  router.handle(read, async c => {
     const { account } = c.get('caller')
     const found = await findEvent(service.database, account.id, c.req.valid('param').id)
     if (found === null) throw new ApiError('not_found', 'Event not found.')

@@ -99,7 +99,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     params: webhookParams,
     answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
   })
-  router.openapi(read, async c =>
+  router.handle(read, async c =>
     c.json(presentAnswer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
   )
 
@@ -113,7 +113,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
-  router.openapi(change, async c => {
+  router.handle(change, async c => {
     const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
     return c.json(presentAnswer(await updateWebhook(withOrigin(c, service), input)), 200)
   })
@@ -128,7 +128,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
-  router.openapi(replace, async c => {
+  router.handle(replace, async c => {
     const target = webhookTarget(c, c.req.valid('param'))
     const input = { ...target, change: c.req.valid('json'), replacesHeaders: true }
     return c.json(presentAnswer(await updateWebhook(withOrigin(c, service), input)), 200)
@@ -143,7 +143,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     answer: { description: 'The endpoint is deleted' },
     status: 204,
   })
-  router.openapi(remove, async c => {
+  router.handle(remove, async c => {
     await deleteWebhook(withOrigin(c, service), webhookTarget(c, c.req.valid('param')))
     return c.body(null, 204)
   })
@@ -174,7 +174,7 @@ function webhookSecretRoutes(service: WebhookDeps) {
     },
     answer: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
   })
-  return newRouter().openapi(rotate, c => {
+  return newRouter().handle(rotate, c => {
     // Without a body, the defaults of its schema are not applied.
     const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
     const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
@@ -216,7 +216,7 @@ function catalogueRoutes(service: WebhookDeps) {
     scope: 'webhooks:read',
     answer: json(EventList, 'The event types', CATALOGUE),
   })
-  return newRouter().openapi(list, c => c.json(CATALOGUE, 200))
+  return newRouter().handle(list, c => c.json(CATALOGUE, 200))
 }
 
 const CATALOGUE = {
@@ -263,7 +263,7 @@ function webhookTestRoutes(service: WebhookDeps) {
     },
     answer: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
   })
-  return newRouter().openapi(send, async c => {
+  return newRouter().handle(send, async c => {
     // Without a body, the defaults of its schema are not applied.
     const kind = c.req.valid('json').event ?? TEST_KIND
     const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox'), kind }
@@ -287,7 +287,7 @@ function redeliveryRoutes(service: WebhookDeps) {
     params: deliveryParams,
     answer: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE),
   })
-  router.openapi(retry, c => {
+  router.handle(retry, c => {
     const target = deliveryTarget(c, c.req.valid('param'))
     return answerWith<RetriedDelivery>(
       c,
@@ -314,7 +314,7 @@ function redeliveryRoutes(service: WebhookDeps) {
     body: { schema: RecoveryRequest, example: RECOVERY_EXAMPLE, max: WEBHOOK_BODY_MAX },
     answer: json(Recovered, 'The number of resent events', RECOVERED_EXAMPLE),
   })
-  router.openapi(recover, c => {
+  router.handle(recover, c => {
     const { since } = c.req.valid('json')
     const input = { ...webhookTarget(c, c.req.valid('param')), since }
     return answerWith<RecoveredDeliveries>(
@@ -341,7 +341,7 @@ function deliveryLogRoutes(service: WebhookDeps) {
     query: z.object({ ...pageQuery, ...deliveryFilters }),
     answer: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
   })
-  router.openapi(list, async c => {
+  router.handle(list, async c => {
     const { limit, cursor, status, event, search } = c.req.valid('query')
     const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
     const query = { webhookId: webhook.id, before: parseCursor(cursor), status, event }
@@ -360,7 +360,7 @@ function deliveryLogRoutes(service: WebhookDeps) {
     params: deliveryParams,
     answer: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
   })
-  router.openapi(read, async c => {
+  router.handle(read, async c => {
     const target = deliveryTarget(c, c.req.valid('param'))
     const { webhook, logged } = await getDelivery(service, target)
     const withSignatures = permits(c.get('caller').key.scopes, 'webhooks:write')

@@ -119,6 +119,7 @@ async function serve(run: ServeRun): Promise<void> {
     port: address.port,
     certificate,
     mayBePlain: address.mayBePlain,
+    takesList: request => services?.takesList(request) ?? false,
     admission(request, response, start) {
       if (services !== null) return services.admission(request, response, start)
       start()

@@ -111,7 +111,7 @@ const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask>
   unsupported_media_type: fixture => place =>
     askOf(fixture)(place, { body: 'x', headers: { 'Content-Type': 'text/plain' } }),
   idempotency_in_progress: fixture => {
-    fixture.service.inFlightKeys.add('key_1 used')
+    fixture.service.keysInFlight.start('key_1', 'used')
     return place => askOf(fixture)(place, { headers: { 'Idempotency-Key': 'used' } })
   },
   idempotency_mismatch: async fixture => {

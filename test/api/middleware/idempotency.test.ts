@@ -4,11 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
 import { deleteReplaysBefore } from '../../../src/accounts/retention.ts'
 import type { Env } from '../../../src/api/context.ts'
-import {
-  commitResponse,
-  findStoredResponse,
-  idempotent,
-} from '../../../src/api/middleware/idempotency.ts'
+import { commitResponse, repeatStored } from '../../../src/api/middleware/idempotency.ts'
 import { write } from '../../../src/db/database.ts'
 import { DAY } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
@@ -25,9 +21,8 @@ async function making(o: { fails?: () => boolean } = {}) {
       if (o.fails?.()) throw new Error('broken')
       return { status: 201, body: { id, secret: 'shown once' }, headers: { Location: `/v1/${id}` } }
     })
-  const middleware = [idempotent(h.service)]
-  addGuardedRoute(h, '/v1/things', { handler, middleware })
-  addGuardedRoute(h, '/v1/others', { handler, middleware })
+  addGuardedRoute(h, '/v1/things', { handler, idempotent: true })
+  addGuardedRoute(h, '/v1/others', { handler, idempotent: true })
   const ask = (key: string | null, o: Parameters<typeof h.request>[1] & { path?: string } = {}) =>
     h.request(o.path ?? '/v1/things', {
       body: { a: 1 },
@@ -178,13 +173,11 @@ test('a stream is identified by its content', async () => {
     const body = createHash('sha256')
       .update(await c.req.text())
       .digest()
-    const key = c.get('replay')?.key
-    const known = key === undefined ? null : await findStoredResponse(c, h.service, { key, body })
+    const known = repeatStored(c, h.service, body)
     if (known !== null) return known
     return commitResponse(c, h.service, async () => ({ status: 200, body: { made: ++made } }))
   }
-  const middleware = [idempotent(h.service, { fingerprintLater: true })]
-  addGuardedRoute(h, '/v1/file', { body: 'stream', handler, middleware })
+  addGuardedRoute(h, '/v1/file', { body: 'stream', handler, idempotent: true })
   const ask = (body: string) =>
     h.request('/v1/file', {
       body,

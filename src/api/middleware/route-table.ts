@@ -1,0 +1,27 @@
+/** Facts of a route that are needed before the app runs. */
+type RouteFacts = {
+  /** Whether it verifies addresses, so that it waits for its turn and is refused under overload. */
+  readonly isVerification?: boolean | undefined
+  /** Whether its body is a list, which may have megabytes and takes longer to arrive. */
+  readonly takesList?: boolean | undefined
+}
+
+/** The routes whose requests are treated differently before the app runs, by method and path. */
+export class RouteTable {
+  readonly #facts = new Map<string, RouteFacts>()
+
+  /** Adds a route without path parameters, such as `POST /v1/verify/single`. */
+  add(target: string, facts: RouteFacts): void {
+    this.#facts.set(target, facts)
+  }
+
+  /** Finds the facts of a request by its method and its URL, a path with an optional query. */
+  find(method = '', url = ''): RouteFacts {
+    const [path = ''] = url.split('?', 1)
+    // `/v1/jobs/` is the path `/v1/jobs`.
+    const name = path.endsWith('/') ? path.slice(0, -1) : path
+    return this.#facts.get(`${method} ${name}`) ?? NO_FACTS
+  }
+}
+
+const NO_FACTS: RouteFacts = {}
