@@ -83,3 +83,25 @@ test('types of examples, parameters and responses are checked', async () => {
   // @ts-expect-error there is no such error code
   route(service, 'POST /v1/one', { ...base, errors: ['not_there'] })
 })
+
+test.each([
+  ['POST', '/v1/verify/batch', { isVerification: true, takesList: true }],
+  ['POST', '/v1/verify/bulk/', { isVerification: true, takesList: true }],
+  ['POST', '/v1/verify/file?dry_run=true', { isVerification: true, takesList: true }],
+  ['POST', '/v1/verify/url', { isVerification: true }],
+  ['POST', '/v1/verify/single?include=flags', { isVerification: true }],
+  ['POST', '/v1/verify', { isVerification: true }],
+  ['POST', '/v1/verify/form', { isVerification: true }],
+  ['POST', '/mcp', { isVerification: true }],
+  ['GET', '/v1/verify', {}],
+  ['POST', '/v1/jobs', {}],
+  ['POST', '/v1/verify/singles', {}],
+])('the server knows before the app runs what %s %s is', async (method, url, facts) => {
+  const { service } = await createTestService()
+  const { isVerification = false, takesList = false } = service.routes.find(method, url)
+  expect({ isVerification, takesList }).toEqual({
+    isVerification: false,
+    takesList: false,
+    ...facts,
+  })
+})

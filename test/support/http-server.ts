@@ -43,7 +43,7 @@ export type TestHttpServerOptions = {
 
 /**
  * Starts a server on loopback with a small app: /ok returns a constant, /echo the length of the
- * body.
+ * body. A body has the time of a list below /list.
  */
 export async function openHttpServer(options: TestHttpServerOptions = {}): Promise<TestHttpServer> {
   const asked: string[] = []
@@ -55,6 +55,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     limits: { ...SERVER_LIMITS, ...options.limits },
     headers: options.headers ?? (() => ({ 'x-ratelimit-limit': '100' })),
     mayBePlain: options.mayBePlain ?? (() => true),
+    takesList: ({ url = '' }) => url.startsWith('/list'),
     ...(options.admission && { admission: options.admission }),
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
@@ -89,8 +90,7 @@ function appOf(asked: string[], paths: TestHttpServerOptions['paths']): Hono {
     asked.push(c.req.path)
     await next()
   })
-  app.post('/echo', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
-  for (const path of ['/v1/verify/batch', '/lists/new']) {
+  for (const path of ['/echo', '/list']) {
     app.post(path, async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
   }
   app.get('/ok', c => c.json({ ok: true }))

@@ -59,12 +59,12 @@ describe('a slow client', () => {
     expect(server.asked).toEqual(['/echo'])
   })
 
-  test.each(['/v1/verify/batch', '/lists/new'])('has more time for a list: %s', async path => {
+  test('has more time for a list', async () => {
     const clock = fakeClock()
     const server = await openHttpServer({ clock })
     const socket = await server.open()
     const received = text(socket)
-    socket.write(`${POST(path, 'Content-Length: 10', 'Connection: close')}first`)
+    socket.write(`${POST('/list', 'Content-Length: 10', 'Connection: close')}first`)
     await waitUntil(() => server.asked.length === 1)
     await clock.advance(SERVER_LIMITS.listBodyMs - 1)
     socket.write('later')
@@ -80,7 +80,7 @@ describe('a slow client', () => {
     const server = await openHttpServer({ clock })
     const socket = await server.open()
     const received = text(socket)
-    socket.write(`${POST('/v1/verify/batch', length, 'Connection: close')}`)
+    socket.write(`${POST('/list', length, 'Connection: close')}`)
     const isChunked = length.startsWith('T')
     socket.write(isChunked ? '3\r\nabc\r\n' : 'abc')
     await waitUntil(() => server.asked.length === 1)
@@ -97,7 +97,7 @@ describe('a slow client', () => {
     const server = await openHttpServer({
       clock,
       paths: app =>
-        app.post('/v1/verify/file', async c => {
+        app.post('/list/file', async c => {
           for await (const bytes of c.req.raw.body ?? []) received += bytes.length
           return c.json({ bytes: received })
         }),
@@ -109,7 +109,7 @@ describe('a slow client', () => {
     expect(length).toBeGreaterThan(1024 * 1024)
     const socket = await server.open()
     const answer = text(socket)
-    socket.write(POST('/v1/verify/file', `Content-Length: ${length}`, 'Connection: close'))
+    socket.write(POST('/list/file', `Content-Length: ${length}`, 'Connection: close'))
     for (let n = 1; n <= 11; n++) {
       socket.write(part)
       await waitUntil(() => received === part.length * n)
@@ -124,7 +124,7 @@ describe('a slow client', () => {
     const server = await openHttpServer({ clock })
     const socket = await server.open()
     const received = text(socket)
-    socket.write(`${POST('/lists/new', 'Content-Length: 10')}first`)
+    socket.write(`${POST('/list', 'Content-Length: 10')}first`)
     await waitUntil(() => server.asked.length === 1)
     await clock.advance(SERVER_LIMITS.listBodyMs)
     expect(parseAnswer(await received)).toMatchObject({ status: 408 })
