@@ -1,4 +1,4 @@
-import { onAbort } from '../platform/abort.ts'
+import { CallbackAbortController, onAbort } from '../platform/abort.ts'
 import type { Clock } from '../platform/clock.ts'
 
 /**
@@ -15,7 +15,7 @@ export function withDeadline(
   limitMs: number | null,
   signals: readonly (AbortSignal | undefined)[],
 ): Limit {
-  const controller = new AbortController()
+  const controller = new CallbackAbortController()
   const cancels: (() => void)[] = []
   const done = () => {
     for (const cancel of cancels) cancel()

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { onAbort } from '../../src/platform/abort.ts'
+import { CallbackAbortController, onAbort } from '../../src/platform/abort.ts'
 
 describe('onAbort', () => {
   test('calls all callbacks of a signal once, with one listener', () => {
@@ -39,4 +39,19 @@ describe('onAbort', () => {
     source.abort()
     expect(calls).toEqual([2])
   })
+})
+
+test('a CallbackAbortController calls them once without a listener, and none that has unsubscribed', () => {
+  const source = new CallbackAbortController()
+  const calls: number[] = []
+  onAbort(source.signal, () => calls.push(1))
+  onAbort(source.signal, () => unsubscribe())
+  const unsubscribe = onAbort(source.signal, () => calls.push(2))
+  expect(getEventListeners(source.signal, 'abort')).toEqual([])
+  source.abort()
+  source.abort()
+  expect(calls).toEqual([1])
+  expect(source.signal.aborted).toBe(true)
+  onAbort(source.signal, () => calls.push(3))
+  expect(calls).toEqual([1, 3])
 })

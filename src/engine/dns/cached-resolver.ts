@@ -1,4 +1,4 @@
-import { orOnAbort } from '../../platform/abort.ts'
+import { CallbackAbortController, orOnAbort } from '../../platform/abort.ts'
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
@@ -43,7 +43,7 @@ export function cachedResolver(
     }
   }
   const start = (key: string, name: string, type: RecordType): SharedQuery => {
-    const cancel = new AbortController()
+    const cancel = new CallbackAbortController()
     const before = { clears, negativeClears }
     const startedAt = options.clock.monotonicNow()
     const run = async () => {

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { onAbort } from '../../platform/abort.ts'
+import { CallbackAbortController, onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
@@ -288,7 +288,7 @@ class Attempt {
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
     const { signal, reachability, dialGroup, single = false, sharesLimits = false } = this.#options
-    const limit = new AbortController()
+    const limit = new CallbackAbortController()
     const giveUp = () => limit.abort()
     const onDialEnd = reachability.dial(dialGroup, giveUp)
     if (typeof onDialEnd !== 'function') {
