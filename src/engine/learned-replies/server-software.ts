@@ -27,6 +27,11 @@ const PRODUCTS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['maddy', /\bmaddy\b/i],
 ]
 
+/** Matches if any of them does, so that most greetings cost one match. */
+const ANY_PRODUCT = new RegExp(PRODUCTS.map(([, { source }]) => source).join('|'), 'i')
+
 /** Returns the product that a greeting names; null if it names none that is known. */
-export const softwareIn = (greeting: string): string | null =>
-  PRODUCTS.find(([, pattern]) => pattern.test(greeting))?.[0] ?? null
+export function softwareIn(greeting: string): string | null {
+  if (!ANY_PRODUCT.test(greeting)) return null
+  return PRODUCTS.find(([, pattern]) => pattern.test(greeting))?.[0] ?? null
+}

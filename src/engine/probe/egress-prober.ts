@@ -155,7 +155,9 @@ export class EgressProber implements EgressState {
     if (rateController.isRefused) rateController.skipped(targets.length)
     const loaded = this.catchAll.loadFor(targets, operator)
     if (loaded !== null && targets.some(({ accepted }) => accepted !== null)) await loaded
-    const untested = targets.filter(target => !this.#resolveTested(target, operator, sink))
+    const untested = targets.filter(
+      target => target.accepted === null || !this.#resolveTested(target, operator, sink),
+    )
     let closed = Promise.resolve()
     const deps: MxGroupProbeDeps = {
       egress: this,

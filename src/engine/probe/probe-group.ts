@@ -161,6 +161,9 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
 
   /** Groups tasks by the operator of their attempt. Only those at a second operator differ. */
   #groupByAttempt(tasks: readonly ProbeTask[]): Iterable<TaskGroup> {
+    const [first] = tasks as TaskGroup
+    const attempt = this.#attemptOf(first)
+    if (tasks.every(task => this.#attemptOf(task) === attempt)) return [tasks as TaskGroup]
     const groups = groupBy(tasks, task => this.#attemptOf(task).hosts.operator.name)
     return groups.values() as Iterable<TaskGroup>
   }

@@ -214,10 +214,14 @@ export function acquireBoth<Failure extends object>(
 type Acquired<Failure> = { readonly permit: ConnectionPermit } | Failure
 
 /** Releases permits. All are released even if one throws; then this throws too. */
-export function releaseAll([first, ...others]: readonly ConnectionPermit[]): void {
-  try {
-    first?.release()
-  } finally {
-    if (others.length > 0) releaseAll(others)
+export function releaseAll(permits: readonly ConnectionPermit[]): void {
+  const errors: unknown[] = []
+  for (const permit of permits) {
+    try {
+      permit.release()
+    } catch (error) {
+      errors.push(error)
+    }
   }
+  if (errors.length > 0) throw errors[0]
 }
