@@ -122,7 +122,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     this.#lookLimit = single ? new AbortController() : null
     this.#signal =
       this.#lookLimit === null ? signal : AbortSignal.any([signal, this.#lookLimit.signal])
-    this.#stop = this.#lookLimit === null ? drain : AbortSignal.any([this.#signal, drain])
+    if (this.#lookLimit === null) this.#stop = drain
+    else this.#stop = signal === drain ? this.#signal : AbortSignal.any([this.#signal, drain])
     this.#transactionMax = this.rateController.row.recipientsPerTransaction
   }
 
@@ -209,23 +210,17 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     permits: ConnectionPermits,
     look: SecondLook<Q> | null,
   ): Promise<SessionResult> {
-    const { deps, hosts, reachability } = this.egress
+    const { hosts } = this.egress
     const { dialogue, listener } = this.options
     const signal = this.#signal
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
-    const opened = await openSession(deps, this.#plan.route, {
+    const opened = await openSession(this.egress, this.#plan, {
       // No recipient has been named yet, so a drain loses nothing here.
       signal: this.#stop,
-      onCall: received && (call => received.onCall(call)),
-      onLine: received && (line => received.onLine(line)),
-      startTls: host => hosts.requiresTls(host, deps.startTls),
-      reachability,
-      dialGroup: { set: this.#plan.key },
+      listener: received,
       single: this.options.single,
-      sharesLimits: this.#plan.targets.every(({ exchangers }) => exchangers.length > 1),
       permits,
-      hosts,
     }).catch(error => {
       permit.release()
       throw error

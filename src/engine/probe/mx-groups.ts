@@ -52,6 +52,8 @@ export function hostsAt({ exchangers }: ProbeTarget, operator: string): Operator
 export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly key: string
   readonly route: RouteWithHost
+  /** True if all targets have the hosts of a second operator, so that each gets half of the limits. */
+  readonly sharesLimits: boolean
   readonly targets: Q[]
 }
 
@@ -60,19 +62,20 @@ export function groupByMx<Q extends ProbeTarget>(
   targets: readonly Q[],
   operator: string,
 ): MxGroupPlan<Q>[] {
-  const groups = new Map<string, MxGroupPlan<Q>>()
+  const byKey = new Map<string, { readonly route: RouteWithHost; readonly targets: Q[] }>()
   for (const target of targets) {
     const { route } = hostsAt(target, operator)
     const key = mxGroupKey(route)
-    const group = groups.get(key)
+    const group = byKey.get(key)
     if (group !== undefined) group.targets.push(target)
-    else groups.set(key, { key, route, targets: [target] })
+    else byKey.set(key, { route, targets: [target] })
   }
-  for (const { targets: grouped } of groups.values()) {
-    if (grouped.length > 1)
-      grouped.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
-  }
-  return [...groups.values()]
+  return [...byKey].map(([key, { route, targets: grouped }]) => ({
+    key,
+    route,
+    sharesLimits: grouped.every(({ exchangers }) => exchangers.length > 1),
+    targets: grouped.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii)),
+  }))
 }
 
 /** Returns the key of a set of MX hosts; cached, because every address of a list needs it. */

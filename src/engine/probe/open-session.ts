@@ -12,14 +12,10 @@ import { isFailure } from '../smtp/connection.ts'
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
 import type { ProbeDeps } from './egress.ts'
-import type { HostHealth } from './host-health.ts'
-import type { RouteWithHost } from './mx-groups.ts'
-import {
-  type DialGroup,
-  NO_RESPONSE_MS,
-  type OutboundReachability,
-} from './outbound-reachability.ts'
-import type { ServerCall } from './probe-listener.ts'
+import type { EgressState } from './mx-group-state.ts'
+import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
+import { type DialGroup, NO_RESPONSE_MS } from './outbound-reachability.ts'
+import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import { NO_DESCRIPTOR, noResponse, outcomeFor } from './probe-outcome.ts'
 
 /** A session with an MX host after its greeting and EHLO. */
@@ -66,30 +62,22 @@ const CONNECT_TIME_SHARES = 4
 
 type OpenOptions = {
   readonly signal: AbortSignal
-  /** Receives the result of each host and address that is tried. */
-  readonly onCall: ((call: ServerCall) => void) | null
-  readonly onLine: ((line: string) => void) | null
-  /** Returns true if this host is known to require TLS. */
-  readonly startTls: (host: string) => boolean
-  readonly reachability: OutboundReachability
-  readonly dialGroup: DialGroup
-  /** True if the hosts of another operator may be dialed too, so that half of the limits apply. */
-  readonly sharesLimits?: boolean
+  /** Receives the result of each host and address that is tried, and the lines. */
+  readonly listener: ProbeListener | null
   /** True if a caller waits: a silent address must leave time for the others. */
-  readonly single?: boolean
+  readonly single: boolean
   readonly permits: ConnectionPermits
-  readonly hosts: HostHealth
 }
 
 /** Opens a session with the first MX host that accepts one: hosts by preference, then addresses. */
 export async function openSession(
-  deps: ProbeDeps,
-  route: RouteWithHost,
+  egress: EgressState,
+  plan: MxGroupPlan<ProbeTarget>,
   options: OpenOptions,
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
-  const attempt = new Attempt(deps, options)
-  const hosts = connectOrder(route, deps.random)
-  for await (const { host, lookup } of lookUpHosts(deps, hosts, options)) {
+  const attempt = new Attempt(egress, plan, options)
+  const hosts = connectOrder(plan.route, egress.deps.random)
+  for await (const { host, lookup } of lookUpHosts(egress.deps, hosts, plan, options.signal)) {
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
       attempt.note(lookupFailure(host, lookup), host, null)
@@ -122,7 +110,8 @@ export async function openSession(
 async function* lookUpHosts(
   { resolver, egress: { hasIpv6 = true } }: ProbeDeps,
   hosts: readonly string[],
-  { signal, sharesLimits = false }: OpenOptions,
+  { sharesLimits }: MxGroupPlan<ProbeTarget>,
+  signal: AbortSignal,
 ): AsyncGenerator<{ readonly host: string; readonly lookup: HostLookup }> {
   const hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
   const unfinished: { readonly host: string; readonly ipv4: readonly string[] }[] = []
@@ -161,8 +150,12 @@ function lookupFailure(host: string, failure: DnsFailure): RecipientOutcome {
 }
 
 class Attempt {
+  readonly #egress: EgressState
   readonly #deps: ProbeDeps
   readonly #options: OpenOptions
+  readonly #dialGroup: DialGroup
+  /** True if the hosts of another operator may be dialed too, so that half of the limits apply. */
+  readonly #sharesLimits: boolean
   #addresses = 0
   #sessions = 0
   /** When the current address was dialed, monotonic ms. */
@@ -172,14 +165,21 @@ class Attempt {
   #skipped = 0
   held: HeldConnection | null = null
 
-  constructor(deps: ProbeDeps, options: OpenOptions) {
-    this.#deps = deps
+  constructor(
+    egress: EgressState,
+    { key, sharesLimits }: MxGroupPlan<ProbeTarget>,
+    options: OpenOptions,
+  ) {
+    this.#egress = egress
+    this.#deps = egress.deps
     this.#options = options
+    this.#dialGroup = { set: key }
+    this.#sharesLimits = sharesLimits
   }
 
   get exhausted(): boolean {
-    if (this.#options.reachability.blockedOutcome !== null) return true
-    const divisor = getLimitDivisor(this.#options.sharesLimits ?? false)
+    if (this.#egress.reachability.blockedOutcome !== null) return true
+    const divisor = getLimitDivisor(this.#sharesLimits)
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) ||
       this.#sessions >= SESSIONS_MAX / divisor
@@ -187,18 +187,18 @@ class Attempt {
   }
 
   async open(host: string, ip: string): Promise<OpenSession | null> {
-    const { deps, options } = { deps: this.#deps, options: this.#options }
+    const deps = this.#deps
     if (!deps.isPublic(ip)) {
       this.note(noResponse('not-public', 'connect', `${ip} is not a public address`), host, ip)
       return null
     }
-    const down = options.hosts.cachedFailure(ip)
+    const down = this.#egress.hosts.cachedFailure(ip)
     if (down !== null) {
       this.#skipped++
       this.note(down, host, ip, false)
       return null
     }
-    const acquired = await options.permits.address(ip)
+    const acquired = await this.#options.permits.address(ip)
     if (!('permit' in acquired)) {
       this.held = acquired
       return null
@@ -216,12 +216,13 @@ class Attempt {
     ip: string,
     permit: AddressPermit,
   ): Promise<OpenSession | null> {
-    const { deps, options } = { deps: this.#deps, options: this.#options }
+    const deps = this.#deps
+    const { listener, signal } = this.#options
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
     const socket = await this.#dial(host, ip)
     if (socket === null) return null
-    options.hosts.markReachable(ip)
+    this.#egress.hosts.markReachable(ip)
     this.#sessions++
     this.#notify({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
@@ -229,9 +230,9 @@ class Attempt {
       greetingTimeoutMs: deps.timeouts.greetingMs,
       replyTimeoutMs: deps.timeouts.replyMs,
       sessionTimeoutMs: deps.timeouts.sessionMs,
-      listener: options.onLine,
+      listener: listener && (line => listener.onLine(line)),
     })
-    const unsubscribe = onAbort(options.signal, () => session.close())
+    const unsubscribe = onAbort(signal, () => session.close())
     try {
       const answer = await this.#introduce(session, host)
       if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
@@ -258,7 +259,7 @@ class Attempt {
   }
 
   #notify(call: Omit<ServerCall, 'port'>) {
-    this.#options.onCall?.({ ...call, port: this.#deps.smtpPort })
+    this.#options.listener?.onCall({ ...call, port: this.#deps.smtpPort })
   }
 
   toFailure(): OpenFailure {
@@ -287,15 +288,16 @@ class Attempt {
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
-    const { signal, reachability, dialGroup, single = false, sharesLimits = false } = this.#options
+    const { signal, single } = this.#options
+    const { reachability } = this.#egress
     const limit = new CallbackAbortController()
     const giveUp = () => limit.abort()
-    const onDialEnd = reachability.dial(dialGroup, giveUp)
+    const onDialEnd = reachability.dial(this.#dialGroup, giveUp)
     if (typeof onDialEnd !== 'function') {
       this.note(onDialEnd, host, ip, false)
       return null
     }
-    const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_TIME_SHARES : 1)
+    const connectMs = timeouts.connectMs / (this.#sharesLimits && single ? CONNECT_TIME_SHARES : 1)
     let isTimedOut = false
     const cancel = clock.after(connectMs, () => {
       isTimedOut = true
@@ -319,7 +321,7 @@ class Attempt {
         : errorMessage(error)
       const answer = hasNoDescriptor ? NO_DESCRIPTOR : noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
-      if (!isOurs && reachability.blockedOutcome === null) this.#options.hosts.failed(ip, answer)
+      if (!isOurs && reachability.blockedOutcome === null) this.#egress.hosts.failed(ip, answer)
       this.note(answer, host, ip)
       return null
     } finally {
@@ -331,7 +333,8 @@ class Attempt {
   async #introduce(session: Session, host: string): Promise<RecipientOutcome | null> {
     const greeting = await session.greeting()
     if (isFailure(greeting) || greeting.code !== 220) return outcomeFor('greeting', greeting)
-    return introduce(session, this.#deps, host, this.#options.startTls(host), this.#options.signal)
+    const requiresTls = this.#egress.hosts.requiresTls(host, this.#deps.startTls)
+    return introduce(session, this.#deps, host, requiresTls, this.#options.signal)
   }
 }
 
