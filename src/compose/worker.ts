@@ -25,7 +25,8 @@ import { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import { memberClaims } from '../jobs/member-claims.ts'
 import { watchCancellations } from '../jobs/worker/cancellation-poller.ts'
 import { startReconcile } from '../jobs/worker/reconcile.ts'
-import { type JobWorker, startWorker } from '../jobs/worker/start-worker.ts'
+import { startWorker } from '../jobs/worker/start-worker.ts'
+import type { JobWorker } from '../jobs/worker/worker-deps.ts'
 import { systemClock } from '../platform/clock.ts'
 import { Priority } from '../platform/priority.ts'
 import { systemRandom } from '../platform/random.ts'
@@ -168,7 +169,7 @@ function build(
     egresses: probingEgresses(config),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
-    wait: () => true,
+    wait: true,
     onFinishing: job => log.info('job is finished without further retries', { job }),
     timings: timings.worker,
   })

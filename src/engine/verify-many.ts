@@ -2,7 +2,8 @@ import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { withDeadline } from './deadline.ts'
 import type { Sink } from './scheduler/feed.ts'
-import { Scheduler, type SchedulerEngine, WINDOW_MAX } from './scheduler/scheduler.ts'
+import { type SchedulerEngine, WINDOW_MAX } from './scheduler/run.ts'
+import { Scheduler } from './scheduler/scheduler.ts'
 import { TextFeed } from './text-feed.ts'
 import type { Result } from './verdict/verdict.ts'
 
@@ -45,19 +46,22 @@ export async function* streamResults(
   const stop = new AbortController()
   const ending = withDeadline(clock, null, [signal, closing, stop.signal])
   const results = new ResultQueue()
-  const scheduler = new Scheduler(engine, results, {
+  const scheduler = new Scheduler(engine, {
     clock,
     wait,
     urgent,
     concurrency: options.concurrency,
     greylistDelayMs: options.greylistDelayMs,
     windowMax: windowFor(options),
-    canRefuse: false,
-    route: { checkSmtp, forceRefresh, cacheScope },
-    signal: ending.signal,
   })
   const feed = new TextFeed(texts, ending.signal)
-  const run = scheduler.run(feed).finally(() => results.close())
+  const run = scheduler
+    .run(feed, results, {
+      canRefuse: false,
+      route: { checkSmtp, forceRefresh, cacheScope },
+      signal: ending.signal,
+    })
+    .finally(() => results.close())
   run.catch(() => {})
   try {
     for (;;) {
@@ -93,10 +97,6 @@ class ResultQueue implements Sink<null> {
   decided(_: null, result: Result): void {
     this.#ready.push(result)
     this.#wake()
-  }
-
-  get isFull(): boolean {
-    return false
   }
 
   /** The scheduler keeps the address. */

@@ -7,7 +7,7 @@ import { deleteJob as deleteRows } from './delete-job.ts'
 import { accountJob } from './job-list.ts'
 import { cancelJob as cancelRow, requestFinish } from './job-state.ts'
 import { findJob, getListName, type Job } from './job-store.ts'
-import type { JobWorker } from './worker/start-worker.ts'
+import type { JobWorker } from './worker/worker-deps.ts'
 
 type ChangeServices = {
   readonly database: Database

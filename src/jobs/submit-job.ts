@@ -18,7 +18,7 @@ import {
 } from './import/load-job.ts'
 import { getAccountLoad } from './job-list.ts'
 import { type Job, type SubmitOptions, toSourceFields } from './job-store.ts'
-import type { JobWorker } from './worker/start-worker.ts'
+import type { JobWorker } from './worker/worker-deps.ts'
 
 export type JobServices = LimitServices &
   Parameters<typeof loadJob>[0] & {

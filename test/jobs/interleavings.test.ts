@@ -106,7 +106,7 @@ async function startService() {
       egresses: engine.egresses,
       concurrency: 10,
       greylistDelayMs: null,
-      wait: () => true,
+      wait: true,
     })
     await deleteLoadingJobs(database)
     await write(database, releaseOrphanedReservations)

@@ -596,7 +596,10 @@ export function checkVerified(scenario: ListScenario, verified: Verified, door: 
   // The addresses of an exchanger are asked again after minutes, and its domain is not.
   const questions = [...mail.questions()].filter(([one]) => !waits || one.startsWith('MX '))
   expect(questions.filter(([, times]) => times > door.members)).toEqual([])
-  expect(mail.dialled.length).toBeLessThanOrEqual(scenario.connectionsMax * door.members)
+  // Requests go before the rows of a service in real time, in which the clock may advance.
+  const slack = door.yieldsToRequests ? 1.5 : 1
+  const connectionsMax = Math.ceil(scenario.connectionsMax * slack) * door.members
+  expect(mail.dialled.length).toBeLessThanOrEqual(connectionsMax)
   expect(mail.open()).toBe(0)
   const verbs = new Set(mail.sessions().flatMap(({ lines }) => lines.map(verbOf)))
   expect([...verbs].filter(verb => !ALLOWED.includes(verb))).toEqual([])

@@ -24,7 +24,7 @@ export async function finishJob(
     egresses: engine.egresses,
     concurrency: 10,
     greylistDelayMs: null,
-    wait: () => true,
+    wait: true,
     onProgress: job => job.finished_at !== null && resolve(job),
   })
   worker.take(jobId)

@@ -16,7 +16,7 @@ import { write } from '../../src/db/database.ts'
 import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
-import type { JobWorker } from '../../src/jobs/worker/start-worker.ts'
+import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
 import { createDownload } from '../../src/outbound/download.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
@@ -212,6 +212,7 @@ export function idleWorker(): JobWorker & { readonly taken: string[]; readonly d
     finish: () => {},
     changed: (_, signal) =>
       new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
+    waitingInMemory: () => new Map(),
     status: () => ({ jobs: taken.length, waiting: 0, running: 0 }),
     stop: () => setImmediate(),
   }

@@ -42,7 +42,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
       egresses: engine.egresses,
       concurrency: config.concurrency,
       greylistDelayMs: config.greylistDelayMs,
-      wait: () => true,
+      wait: true,
       onProgress: job => progress.push(job),
       onFailure: (jobId, error) => failures.push([jobId, error]),
       ...deps,

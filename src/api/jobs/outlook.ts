@@ -37,7 +37,7 @@ export type Outlooks = {
 }
 
 export function createOutlooks(
-  service: Pick<ServiceDeps, 'clock' | 'database' | 'engine'>,
+  service: Pick<ServiceDeps, 'clock' | 'database' | 'engine' | 'worker'>,
 ): Outlooks {
   const reports = new TtlMap<Promise<WaitReport>>({ sizeMax: JOBS_MAX, clock: service.clock })
   const rates = createJobRates(service.clock)
@@ -48,7 +48,9 @@ export function createOutlooks(
     const key = [job.id, job.state, job.finish_requested_at, failure?.kind].join(' ')
     const cached = reports.get(key)
     if (cached !== undefined) return cached
-    const report = buildWaitReport(service, job)
+    const { database, engine, worker } = service
+    const inMemory = (jobId: string) => worker.waitingInMemory(jobId)
+    const report = buildWaitReport({ database, engine, inMemory }, job)
     reports.set(key, report, RETENTION_MS)
     report.catch(() => reports.delete(key))
     return report

@@ -54,9 +54,14 @@ export async function work(
     random: context.random,
     feedback: sandbox ? null : new FeedbackKnowledge(database, config),
     engineFor: () => engine,
+    egresses: config.egresses.map(({ name }) => name),
+    ledger: null,
+    baseUrl: '',
+    // The list can be started again.
+    retryStorageErrors: false,
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
-    wait: () => options.wait ?? true,
+    wait: options.wait ?? true,
     onFinishing: () => {
       if (key !== null) options.live.print('Finishing: waiting rows get their current result.\n')
     },
@@ -88,7 +93,7 @@ export async function work(
   const stopWaits = options.quiet
     ? () => {}
     : watchWaits(
-        { database, engine, inMemory: () => worker.waitingInMemory() },
+        { database, engine, inMemory: jobId => worker.waitingInMemory(jobId) },
         job.id,
         progress.setWait,
       )

@@ -58,6 +58,4 @@ export type Sink<T> = {
   drained(operator: string, room: number): boolean
   /** Number of results that it still holds. They count toward the window. */
   readonly held: number
-  /** True: no lookup and no probe is started until `Scheduler.refill` is called. */
-  readonly isFull: boolean
 }

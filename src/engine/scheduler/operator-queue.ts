@@ -5,9 +5,10 @@ import type { AttemptHistory } from '../probe/retry-policy.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
 import type { Row } from './feed.ts'
 
-/** A row that waits for a probe, with its attempt history. */
-export type PendingRow<T> = Omit<AttemptHistory, 'waitedMs'> & {
-  readonly row: Row<T>
+/** A row that waits for a probe, with its attempt history and the run `R` to which it belongs. */
+export type PendingRow<R> = Omit<AttemptHistory, 'waitedMs'> & {
+  readonly run: R
+  readonly row: Row<unknown>
   readonly task: ProbeTask
   /** When it first became ready for a probe, monotonic ms. */
   readonly since: number
@@ -16,10 +17,10 @@ export type PendingRow<T> = Omit<AttemptHistory, 'waitedMs'> & {
 }
 
 /** Pending rows that can share a connection: one set of MX hosts, and one egress or any. */
-export type MxBatch<T> = {
+export type MxBatch<R> = {
   readonly mxKey: string
   readonly egress: string | null
-  rows: PendingRow<T>[]
+  rows: PendingRow<R>[]
   /** When the last row arrived, monotonic ms. */
   lastAt: number
   /** True while more rows may arrive, so that it is not probed unless it is full. */
@@ -27,25 +28,27 @@ export type MxBatch<T> = {
 }
 
 /** Which rows an egress may take. */
-type TakeOptions<T> = {
+type TakeOptions<R> = {
   /** Whether it takes rows that are not pinned to it. */
   readonly takesFree: boolean
   /** Whether it takes free rows that do not fill a connection. */
   readonly takesPartial: boolean
   /** Returns the most recipients of a connection whose first one is this. */
-  readonly capacityFor: (first: PendingRow<T>) => number
+  readonly capacityFor: (first: PendingRow<R>) => number
 }
 
-/** The pending rows of one operator, and the number of workers per egress. */
-export class OperatorQueue<T> {
+/** The pending rows of all runs at one operator, and the number of workers per egress. */
+export class OperatorQueue<R> {
   readonly operator: MxOperator
   /** The rate limits of the operator. */
   readonly limits: RateLimits
-  readonly #batches = new Map<string, MxBatch<T>>()
+  readonly #batches = new Map<string, MxBatch<R>>()
   /** The batches that may be taken, by egress, in the order in which they became ready. */
-  readonly #full = new BatchSets<T>()
-  readonly #partial = new BatchSets<T>()
+  readonly #full = new BatchSets<R>()
+  readonly #partial = new BatchSets<R>()
   readonly #workers = new Map<string, number>()
+  /** Runs that share a batch, in the order in which they were served, the latest last. */
+  #served = new Set<R>()
 
   constructor(operator: MxOperator, limits: RateLimits) {
     this.operator = operator
@@ -56,7 +59,7 @@ export class OperatorQueue<T> {
    * Adds a row to the batch of its MX hosts and returns the batch; `isGathering`: more may
    * arrive.
    */
-  add(pending: PendingRow<T>, now: number, isGathering: boolean): MxBatch<T> {
+  add(pending: PendingRow<R>, now: number, isGathering: boolean): MxBatch<R> {
     const { egress, task } = pending
     const mxKey = mxGroupKey(task.exchangers[0].route)
     const key = batchKey(mxKey, egress)
@@ -68,8 +71,21 @@ export class OperatorQueue<T> {
     return batch
   }
 
+  /**
+   * Lets the batch of a row wait for more rows again, if it has some that do not fill a connection.
+   * Returns null if it has none.
+   */
+  gatherRest({ egress, task }: PendingRow<R>, now: number): MxBatch<R> | null {
+    const batch = this.#batches.get(batchKey(mxGroupKey(task.exchangers[0].route), egress))
+    if (batch === undefined) return null
+    batch.lastAt = now
+    batch.isGathering = true
+    this.#file(batch)
+    return batch
+  }
+
   /** Lets a batch be taken though it does not fill a connection. */
-  markReady(batch: MxBatch<T>): void {
+  markReady(batch: MxBatch<R>): void {
     batch.isGathering = false
     if (batch.rows.length > 0) this.#file(batch)
   }
@@ -80,8 +96,13 @@ export class OperatorQueue<T> {
     if (batch !== undefined) this.markReady(batch)
   }
 
-  markAllReady(): void {
-    for (const batch of this.#batches.values()) this.markReady(batch)
+  /** Lets the batches be taken that have rows of a run. */
+  markRunReady(run: R): void {
+    for (const batch of this.#batches.values()) {
+      if (batch.isGathering && batch.rows.some(pending => pending.run === run)) {
+        this.markReady(batch)
+      }
+    }
   }
 
   /** Whether a batch fills a connection. */
@@ -102,7 +123,7 @@ export class OperatorQueue<T> {
    * Removes and returns the recipients of the next connection of an egress, all for one set of MX
    * hosts: first those pinned to it. Empty if nothing may be taken now.
    */
-  take(egress: string, { takesFree, takesPartial, capacityFor }: TakeOptions<T>): PendingRow<T>[] {
+  take(egress: string, { takesFree, takesPartial, capacityFor }: TakeOptions<R>): PendingRow<R>[] {
     const pinned = older(this.#full.first(egress), this.#partial.first(egress))
     const partial = takesPartial ? this.#partial.first(null) : undefined
     const batch = pinned ?? (takesFree ? older(this.#full.first(null), partial) : undefined)
@@ -119,7 +140,7 @@ export class OperatorQueue<T> {
    * Removes and returns rows for a connection whose hosts have a backup at another operator; all for
    * one set of MX hosts.
    */
-  takeBackedUp(egress: string, takesFree: boolean): PendingRow<T>[] {
+  takeBackedUp(egress: string, takesFree: boolean): PendingRow<R>[] {
     for (const batch of this.#batches.values()) {
       if (batch.egress !== egress && !(takesFree && batch.egress === null)) continue
       const taken = batch.rows.filter(hasBackup).slice(0, this.limits.recipientsPerSession)
@@ -133,13 +154,26 @@ export class OperatorQueue<T> {
     return []
   }
 
-  /** Removes and returns all rows. */
-  takeAll(): PendingRow<T>[] {
-    return [...this.#batches.values()].flatMap(batch => this.#takeFrom(batch, batch.rows.length))
+  /** Removes and returns the rows that pass. */
+  takeWhere(passes: (pending: PendingRow<R>) => boolean): PendingRow<R>[] {
+    const taken: PendingRow<R>[] = []
+    for (const batch of [...this.#batches.values()]) {
+      const kept: PendingRow<R>[] = []
+      for (const pending of batch.rows) (passes(pending) ? taken : kept).push(pending)
+      if (kept.length === batch.rows.length) continue
+      batch.rows = kept
+      this.#file(batch)
+    }
+    return taken
+  }
+
+  /** The runs that have pending rows. */
+  get runs(): ReadonlySet<R> {
+    return new Set([...this.#batches.values()].flatMap(({ rows }) => rows.map(({ run }) => run)))
   }
 
   /** Returns the number of rows that pass. */
-  count(isCounted: (pending: PendingRow<T>) => boolean): number {
+  count(isCounted: (pending: PendingRow<R>) => boolean): number {
     let count = 0
     for (const { rows } of this.#batches.values()) {
       for (const pending of rows) if (isCounted(pending)) count++
@@ -163,15 +197,45 @@ export class OperatorQueue<T> {
     return this.isEmpty && this.#workers.size === 0
   }
 
-  #takeFrom(batch: MxBatch<T>, sizeMax: number): PendingRow<T>[] {
-    const [taken, rest] = splitBatch(batch.rows, sizeMax)
+  #takeFrom(batch: MxBatch<R>, sizeMax: number): PendingRow<R>[] {
+    const [taken, rest] = this.#split(batch.rows, sizeMax)
     batch.rows = rest
+    // The rest comes last, so that the batches of other hosts have their turn.
+    this.#full.delete(batch)
     this.#file(batch)
     return taken
   }
 
+  /** Splits off at most `sizeMax` rows, of each run in turn. */
+  #split(rows: PendingRow<R>[], sizeMax: number): Split<R> {
+    const run = rows[0]?.run
+    if (rows.length <= sizeMax) return [rows, []]
+    if (rows.every(pending => pending.run === run)) return splitByDomain(rows, sizeMax)
+    const byRun = groupByRun(rows)
+    const served = [...this.#served].filter(one => byRun.has(one))
+    const turns = [...[...byRun.keys()].filter(one => !this.#served.has(one)), ...served]
+    const counts = new Map(turns.map(one => [one, 0]))
+    for (let left = sizeMax; left > 0; ) {
+      for (const one of turns) {
+        const count = counts.get(one) ?? 0
+        if (left === 0 || count === byRun.get(one)?.length) continue
+        counts.set(one, count + 1)
+        left--
+      }
+    }
+    const taken: PendingRow<R>[] = []
+    this.#served = new Set(turns.filter(one => counts.get(one) === 0))
+    for (const [one, count] of counts) {
+      if (count === 0) continue
+      for (const pending of splitByDomain(byRun.get(one) ?? [], count)[0]) taken.push(pending)
+      this.#served.add(one)
+    }
+    const isTaken = new Set(taken)
+    return [taken, rows.filter(pending => !isTaken.has(pending))]
+  }
+
   /** Puts a batch where it belongs after a change. */
-  #file(batch: MxBatch<T>) {
+  #file(batch: MxBatch<R>) {
     const { rows, isGathering, mxKey, egress } = batch
     // One recipient of a full connection is for the catch-all probe.
     const isFull = rows.length >= Math.max(1, this.limits.recipientsPerSession - 1)
@@ -186,12 +250,22 @@ export class OperatorQueue<T> {
 const hasBackup = ({ task }: PendingRow<unknown>) => task.exchangers.length > 1
 
 /** Returns the batch whose first row has waited longer. */
-function older<T>(
-  one: MxBatch<T> | undefined,
-  other: MxBatch<T> | undefined,
-): MxBatch<T> | undefined {
+function older<R>(
+  one: MxBatch<R> | undefined,
+  other: MxBatch<R> | undefined,
+): MxBatch<R> | undefined {
   if (one === undefined || other === undefined) return one ?? other
   return (other.rows[0]?.since ?? 0) < (one.rows[0]?.since ?? 0) ? other : one
+}
+
+function groupByRun<R>(rows: readonly PendingRow<R>[]): Map<R, PendingRow<R>[]> {
+  const groups = new Map<R, PendingRow<R>[]>()
+  for (const pending of rows) {
+    const group = groups.get(pending.run)
+    if (group === undefined) groups.set(pending.run, [pending])
+    else group.push(pending)
+  }
+  return groups
 }
 
 const NEW_BATCH = { lastAt: 0, isGathering: false }
@@ -201,21 +275,21 @@ const batchKey = (mxKey: string, egress: string | null) =>
   egress === null ? mxKey : `${egress}  ${mxKey}`
 
 /** Sets of batches, by egress. */
-class BatchSets<T> {
-  readonly #sets = new Map<string | null, Set<MxBatch<T>>>()
+class BatchSets<R> {
+  readonly #sets = new Map<string | null, Set<MxBatch<R>>>()
 
-  add(batch: MxBatch<T>): void {
+  add(batch: MxBatch<R>): void {
     const set = this.#sets.get(batch.egress)
     if (set === undefined) this.#sets.set(batch.egress, new Set([batch]))
     else set.add(batch)
   }
 
-  delete(batch: MxBatch<T>): void {
+  delete(batch: MxBatch<R>): void {
     const set = this.#sets.get(batch.egress)
     if (set?.delete(batch) && set.size === 0) this.#sets.delete(batch.egress)
   }
 
-  first(egress: string | null): MxBatch<T> | undefined {
+  first(egress: string | null): MxBatch<R> | undefined {
     const set = this.#sets.get(egress)
     return set === undefined ? undefined : set.values().next().value
   }
@@ -225,14 +299,13 @@ class BatchSets<T> {
   }
 }
 
+type Split<R> = [taken: PendingRow<R>[], rest: PendingRow<R>[]]
+
 /**
- * Splits off at most `sizeMax` rows: first those of the domain that has waited longest, then
- * the others in order.
+ * Splits off at most `sizeMax` rows: first those of the domain that has waited longest, then the
+ * others in order.
  */
-function splitBatch<T>(
-  pending: PendingRow<T>[],
-  sizeMax: number,
-): [batch: PendingRow<T>[], rest: PendingRow<T>[]] {
+function splitByDomain<R>(pending: PendingRow<R>[], sizeMax: number): Split<R> {
   if (pending.length <= sizeMax) return [pending, []]
   const domain = pending[0]?.task.address.domain.ascii
   const same = pending.filter(({ task }) => task.address.domain.ascii === domain)

@@ -4,6 +4,7 @@ import type { Feed, Postponement, Row, RowHistory, Sink } from '../../engine/sch
 import { toRowResult } from '../../engine/verdict/judge.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { onAbort } from '../../platform/abort.ts'
+import type { Priority } from '../../platform/priority.ts'
 import { pinnedItems, unpinItems } from '../item-claims.ts'
 import {
   dueItems,
@@ -18,7 +19,8 @@ import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
 
 /** A row of a list at the scheduler. */
-type ListItem = {
+export type ListItem = {
+  readonly jobId: string
   readonly position: number
   readonly copies: number
   /** Whether the database has it as routed, and not as queued. */
@@ -27,8 +29,12 @@ type ListItem = {
 
 type ListRowsDeps = {
   readonly database: Database
-  readonly recorder: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending' | 'isFull'>
+  readonly recorder: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
   readonly list: ActiveJob
+  /** Lets requests go before reads; null if the process serves none. */
+  readonly priority: Pick<Priority, 'yieldToRequests'> | null
+  /** Reads from the database, again after a temporary error if that is to be waited for. */
+  readonly retryRead: <R>(read: () => Promise<R>) => Promise<R>
   readonly timings: Pick<WorkerTimings, 'roundMs'>
   /** Ends the feed. */
   readonly stopping: AbortSignal
@@ -72,9 +78,16 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   /** Reads when the rows that were postponed before are due. Call it first. */
-  async load(): Promise<void> {
-    const { database, list } = this.#deps
+  load(): Promise<void> {
+    return this.#deps.retryRead(() => this.#load())
+  }
+
+  async #load(): Promise<void> {
+    const { database, list, recorder } = this.#deps
     const { id: jobId, engine } = list
+    this.#postponed.takeAll()
+    // An earlier run may have results that are not committed yet.
+    await recorder.flushed()
     for (const { operator, egress } of await pinnedItems(database, jobId)) {
       // Another egress probes them from the start.
       if (!engine.egressPool.ranked(operator).includes(egress)) {
@@ -92,10 +105,12 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async read(max: number): Promise<readonly Row<ListItem>[] | null> {
-    const { recorder, stopping } = this.#deps
+    const { recorder, stopping, priority } = this.#deps
     while (!stopping.aborted) {
       await recorder.settled()
+      if (this.#hasReadable) await priority?.yieldToRequests('route')
       const page = await this.#readPage(Math.min(max, PAGE_MAX))
+      if (stopping.aborted) break
       this.#given += page.length
       if (page.length > 0) {
         this.#isIdle = false
@@ -170,10 +185,6 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     return this.#deps.recorder.pending
   }
 
-  get isFull(): boolean {
-    return this.#deps.recorder.isFull
-  }
-
   /** Returns the number of rows that wait for room at their operator. */
   countRefused(): Map<string, number> {
     return new Map([...this.#refused].map(([operator, { size }]) => [operator, size]))
@@ -204,11 +215,12 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     this.#collectDue()
     if (!this.#due.isEmpty) return this.#readAgain(this.#due.take(max))
     if (this.#isRead) return []
-    const { database, list } = this.#deps
-    const page = await queuedItems(database, { jobId: list.id, after: this.#after, max })
+    const { database, list, retryRead } = this.#deps
+    const { id: jobId } = list
+    const page = await retryRead(() => queuedItems(database, { jobId, after: this.#after, max }))
     this.#after = page.at(-1)?.position ?? this.#after
     this.#isRead = page.length < max
-    return page.map(toRow)
+    return page.map(item => toRow(jobId, item))
   }
 
   /** Moves rows that are due, and those of operators with room, to the rows to read now. */
@@ -239,14 +251,16 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
-    const { database, recorder, list } = this.#deps
+    const { database, recorder, list, retryRead } = this.#deps
     // Their last changes may not be committed yet.
     await recorder.flushed()
     const now = database.steadyClock.now()
     const rows: Row<ListItem>[] = []
-    for (const item of await openItems(database, { jobId: list.id, positions })) {
-      if (!list.finishing.aborted || item.latest_result === null) rows.push(toRetriedRow(item, now))
-      else this.#finishWith(item, item.latest_result)
+    const { id: jobId } = list
+    for (const item of await retryRead(() => openItems(database, { jobId, positions }))) {
+      if (!list.finishing.aborted || item.latest_result === null) {
+        rows.push(toRetriedRow(jobId, item, now))
+      } else this.#finishWith(item, item.latest_result)
     }
     return rows
   }
@@ -255,7 +269,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   #finishWith({ position, copies }: StoredItem, latest: string) {
     this.#given++
     const result = JSON.parse(latest) as Result
-    this.decided({ position, copies, isStored: true }, result)
+    this.decided({ jobId: this.#deps.list.id, position, copies, isStored: true }, result)
   }
 
   /** Waits until a row is due or was given back, or all have their results. */
@@ -275,16 +289,20 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 }
 
-const toRow = ({ position, copies, text }: QueuedItem): Row<ListItem> => ({
-  item: { position, copies, isStored: false },
+const toRow = (jobId: string, { position, copies, text }: QueuedItem): Row<ListItem> => ({
+  item: { jobId, position, copies, isStored: false },
   text,
   history: null,
 })
 
-function toRetriedRow({ position, copies, text, ...item }: StoredItem, now: number): Row<ListItem> {
+function toRetriedRow(
+  jobId: string,
+  { position, copies, text, ...item }: StoredItem,
+  now: number,
+): Row<ListItem> {
   const isStored = item.state === 'routed'
   return {
-    item: { position, copies, isStored },
+    item: { jobId, position, copies, isStored },
     text,
     history: isStored ? toHistory(item, now) : null,
   }

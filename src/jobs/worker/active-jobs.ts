@@ -4,7 +4,7 @@ import type { TaskOptions } from '../../engine/probe/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { errorMessage } from '../../platform/error.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
@@ -35,7 +35,7 @@ export type ActiveJob = {
 type ActiveJobsDeps = {
   readonly clock: Clock
   readonly engineFor: (job: Job) => Engine
-  readonly wait: (job: Job) => boolean
+  readonly wait: boolean
   /** Finds those of these jobs that are open; null if only jobs added here are active. */
   readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
   readonly timings?: Pick<WorkerTimings, 'absentMs'>
@@ -105,7 +105,6 @@ export class ActiveJobs {
     const end = new AbortController()
     const finish = new AbortController()
     if (job.finish_requested_at !== null) finish.abort()
-    const isPatient = wait(job)
     const state = {
       operators: new Set<string>(),
       faults: new Map<number, number>(),
@@ -127,7 +126,7 @@ export class ActiveJobs {
       routeFaults: 0,
       ...state,
       get wait() {
-        return isPatient && !finish.signal.aborted
+        return wait && !finish.signal.aborted
       },
     }
     this.#lists.set(job.id, { list, end, finish })
@@ -197,6 +196,9 @@ type JobStarterDeps = {
   readonly retryMs: number
 }
 
+/** Whether a job cannot be started because it was cancelled. */
+const isCancelled = (error: unknown) => error instanceof EvError && error.code === 'interrupted'
+
 /** Number of internal failures after which a job is not started. */
 const START_FAULTS_MAX = 3
 
@@ -237,7 +239,7 @@ export class JobStarter {
       signal: stopping,
       delayMs: retryMs,
       attemptsMax: START_FAULTS_MAX,
-      isRetryable: error => !isDone() && !isStorageError(error),
+      isRetryable: error => !isDone() && !isStorageError(error) && !isCancelled(error),
       onRetry: error =>
         log.error('job start failed; retrying', {
           error: errorMessage(error),

@@ -2,7 +2,7 @@ import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { openJobs } from '../job-list.ts'
-import type { JobWorker } from './start-worker.ts'
+import type { JobWorker } from './worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 
 /**

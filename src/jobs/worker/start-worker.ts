@@ -1,8 +1,8 @@
 import type { ResultCache } from '../../engine/result-cache.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
-import type { Job } from '../job-store.ts'
+import { ListWorker } from '../list/list-worker.ts'
 import { JobWorker as RunningWorker } from './job-worker.ts'
-import type { WorkerDeps } from './worker-deps.ts'
+import type { JobWorker, WorkerDeps } from './worker-deps.ts'
 
 /** A worker with what only its composer uses. */
 type StartedWorker = JobWorker & {
@@ -10,8 +10,12 @@ type StartedWorker = JobWorker & {
   readonly cache: ResultCache
 }
 
-/** Starts a worker for the jobs of a service that are passed to it. */
+/**
+ * Starts a worker for the jobs of a service that are passed to it. Members of a cluster claim each
+ * item in the database; a process alone needs no claims.
+ */
 export function startWorker(deps: WorkerDeps): StartedWorker {
+  if ((deps.cluster ?? null) === null) return new ListWorker(deps)
   const jobWorker = new RunningWorker(deps)
   return {
     take: jobId => jobWorker.take(jobId),
@@ -19,6 +23,7 @@ export function startWorker(deps: WorkerDeps): StartedWorker {
     finish: () => jobWorker.finish(),
     changed: (jobId, signal) => jobWorker.changed(jobId, signal),
     status: () => jobWorker.status(),
+    waitingInMemory: () => new Map(),
     stop: () => jobWorker.stop(),
     cache: {
       get: keys => getCachedAnswers(deps.database, keys),
@@ -26,23 +31,4 @@ export function startWorker(deps: WorkerDeps): StartedWorker {
       set: async entries => jobWorker.cacheResult(entries),
     },
   }
-}
-
-/** Processes any number of jobs until it is stopped. */
-export interface JobWorker {
-  /** Starts a queued job; an active job stays as it is. */
-  take(jobId: string): void
-  /** Ends work on a job that was cancelled or deleted. */
-  drop(jobId: string): void
-  /** Gives the waiting items of jobs that are to finish their results now, not at the next poll. */
-  finish(): void
-  /** Resolves with the job after its next commit, or with null when `signal` aborts. */
-  changed(jobId: string, signal: AbortSignal): Promise<Job | null>
-  /** Returns the number of active jobs, and of waiting and running tasks. */
-  status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
-  /**
-   * Lets sessions in flight finish, writes their results, and resolves when nothing runs. May be
-   * called twice.
-   */
-  stop(): Promise<void>
 }

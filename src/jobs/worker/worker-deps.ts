@@ -31,8 +31,8 @@ export type WorkerDeps = {
   readonly concurrency: number
   /** Delay of a greylisted item in ms; null for the delay that the server states. */
   readonly greylistDelayMs: number | null
-  /** Returns false to finish items without waiting for retries. */
-  readonly wait: (job: Job) => boolean
+  /** False: items that should be retried later keep their current result. */
+  readonly wait: boolean
   /** Ledger for the verifications of accounts; null without accounts. */
   readonly ledger: UsageLedger | null
   /** Applies the feedback of accounts to results; null or omitted to ignore it. */
@@ -57,3 +57,24 @@ export type WorkerDeps = {
 
 /** The part of the cluster membership that a worker needs. */
 export type WorkerMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
+
+/** Processes any number of jobs until it is stopped. */
+export interface JobWorker {
+  /** Starts a queued job; an active job stays as it is. */
+  take(jobId: string): void
+  /** Ends work on a job that was cancelled or deleted. */
+  drop(jobId: string): void
+  /** Gives the waiting items of jobs that are to finish their results now, not at the next poll. */
+  finish(): void
+  /** Resolves with the job after its next commit, or with null when `signal` aborts. */
+  changed(jobId: string, signal: AbortSignal): Promise<Job | null>
+  /** Returns the number of active jobs, and of waiting and running tasks. */
+  status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
+  /** Returns the number of rows of a job that wait in memory, by operator. */
+  waitingInMemory(jobId: string): ReadonlyMap<string, number>
+  /**
+   * Lets sessions in flight finish, writes their results, and resolves when nothing runs. May be
+   * called twice.
+   */
+  stop(): Promise<void>
+}

@@ -16,6 +16,7 @@ function pending(text: string, egress: string | null = null, host = 'mx.test'): 
   const exchangers = [{ operator: OPERATOR, route, catchAll: null }]
   const task = { text, address, route, exchangers } as unknown as PendingRow<null>['task']
   return {
+    run: null,
     row: { item: null, text, history: null },
     task,
     egress,

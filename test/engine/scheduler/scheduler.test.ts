@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Feed, Row, Sink } from '../../../src/engine/scheduler/feed.ts'
-import { Scheduler, type SchedulerOptions } from '../../../src/engine/scheduler/scheduler.ts'
+import type { RunOptions, SchedulerOptions } from '../../../src/engine/scheduler/run.ts'
+import { Scheduler } from '../../../src/engine/scheduler/scheduler.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { isRandomRecipient, toRecipients } from '../../support/recipients.ts'
@@ -30,7 +31,6 @@ function noteCalls(throws?: keyof Sink<string>) {
   }
   const sink: Sink<string> = {
     held: 0,
-    isFull: false,
     drained: () => false,
     decided: (item, { verdict }) => note('decided', `${item} ${verdict.reason}`),
     postponed: (item, { retry: { delayMs, tries, egress } }) => {
@@ -42,19 +42,23 @@ function noteCalls(throws?: keyof Sink<string>) {
   return { calls, sink }
 }
 
-function schedule(engine: Engine, sink: Sink<string>, o: Partial<SchedulerOptions>) {
-  return new Scheduler(engine, sink, {
-    clock: o.clock as SchedulerOptions['clock'],
+type Options = Pick<SchedulerOptions, 'clock'> & Partial<SchedulerOptions & RunOptions>
+
+function schedule(engine: Engine, sink: Sink<string>, o: Options) {
+  const { canRefuse = false, route = {}, signal = NEVER, drain, finish, ...options } = o
+  const scheduler = new Scheduler(engine, {
     concurrency: engine.concurrency,
     greylistDelayMs: null,
     windowMax: 100,
-    canRefuse: false,
     wait: true,
     urgent: false,
-    route: {},
-    signal: NEVER,
-    ...o,
+    ...options,
   })
+  const signals = { ...(drain && { drain }), ...(finish && { finish }) }
+  return {
+    run: (feed: Feed<string>) =>
+      scheduler.run(feed, sink, { canRefuse, route, signal, ...signals }),
+  }
 }
 
 describe('the sink hears of each row', () => {

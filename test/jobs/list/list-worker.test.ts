@@ -73,7 +73,7 @@ describe('rows for which their operator has no room', () => {
     let worker: ListWorker | undefined
     let waiting: ReadonlyMap<string, number> | undefined
     fixture.clock.after(5 * SECOND, () => {
-      waiting = worker?.waitingInMemory()
+      waiting = worker?.waitingInMemory('job_a')
       stop.abort()
     })
     await fixture.work({

@@ -14,7 +14,7 @@ async function createClaims(rows = 40) {
   const { database, job } = await queuedJob(texts)
   const { clock } = database
   const engine = {} as ActiveJob['engine']
-  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: true, find: null })
   lists.add(job)
   const claims = new Claims(database, lists)
   const store = async (position: number) => {

@@ -3,8 +3,6 @@ import { CatchAllCache } from '../../../src/engine/probe/catch-all.ts'
 import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { RateController } from '../../../src/engine/rate-control/controller.ts'
 import { DestinationLimits } from '../../../src/engine/rate-control/destination-limits.ts'
-import { Claims } from '../../../src/jobs/probing/claims.ts'
-import { ProbeScheduler } from '../../../src/jobs/probing/probe-scheduler.ts'
 import { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
 import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
@@ -22,8 +20,6 @@ const BOTH = [
   ['the rate control', RateController.prototype, ['start', 'succeeded', 'onReply']],
   ['the rate control', DestinationLimits.prototype, ['includes', 'start']],
   ['the catch-all cache', CatchAllCache.prototype, ['get', 'set', 'acquire', 'isResolved']],
-  ['the scheduler', ProbeScheduler.prototype, ['onItemsRouted', 'flushJob', 'putAll', 'put']],
-  ['the claim', Claims.prototype, ['claim', 'waitingFor', 'nextDueAt']],
   ['the result writer', ResultWriter.prototype, ['add', 'settled', 'flushed']],
   ['the start of the job', ActiveJobs.prototype, ['add']],
 ] as const

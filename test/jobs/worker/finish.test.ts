@@ -89,7 +89,9 @@ describe('a job that is finished', () => {
     await finish('job_1')
     expect(await finished('job_1')).toMatchObject([{ state: 'completed', done: 5 }])
     const skipped = (await results('job_1')).filter(one => one.evidence.skipped !== null)
-    expect(skipped).toHaveLength(5 - done)
+    // A connection that was in flight ends normally.
+    expect(skipped.length).toBeGreaterThan(0)
+    expect(skipped.length).toBeLessThanOrEqual(5 - done)
     expect(skipped[0]).toMatchObject({
       verdict: { reason: 'smtp_skipped', risk: 'unknown' },
       evidence: { answer: null, skipped: 'finished', route: { kind: 'mx' } },

@@ -133,7 +133,7 @@ test('a list that has ended claims nothing', async () => {
   const job = await submit('job_1', ['ann@a.test'])
   const routed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
   await write(database, trx => storeRoutes(trx, { jobId: 'job_1', routed, now: clock.now() }))
-  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: true, find: null })
   const before = lists.add(job)
   lists.drop('job_1')
   const claims = new Claims(database, lists)
