@@ -1,6 +1,7 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/paging.ts'
+import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { greatest } from '../db/sql-dialect.ts'
 import { isoTime } from '../platform/format.ts'
@@ -78,7 +79,7 @@ export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<numbe
 }
 
 /** Finds an account through `db`, which may be a transaction. */
-export async function accountIn(db: Kysely<Schema>, id: string): Promise<Account | null> {
+export async function accountIn(db: Reader, id: string): Promise<Account | null> {
   return (
     (await db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
   )

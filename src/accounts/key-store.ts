@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
+import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { SECOND } from '../platform/clock.ts'
 import { createLru } from '../platform/lru.ts'
@@ -123,7 +124,7 @@ export async function listKeys({ db }: Database, accountId: string): Promise<Api
 }
 
 /** Counts the keys of an account that are not revoked. */
-export async function countKeys(db: Kysely<Schema>, accountId: string): Promise<number> {
+export async function countKeys(db: Reader, accountId: string): Promise<number> {
   const { count } = await db
     .selectFrom('api_key')
     .select(eb => eb.fn.countAll<number>().as('count'))
@@ -138,7 +139,7 @@ export async function countKeys(db: Kysely<Schema>, accountId: string): Promise<
  * null if there is none.
  */
 export async function findKey(
-  db: Kysely<Schema>,
+  db: Reader,
   accountId: string | null,
   id: string,
 ): Promise<ApiKey | null> {
@@ -315,7 +316,7 @@ function addSecret(
 }
 
 /** Keys that are not revoked, each with its newest secret. */
-const openKeys = (db: Kysely<Schema>) =>
+const openKeys = (db: Reader) =>
   db
     .selectFrom('api_key')
     .innerJoin('key_secret', 'key_secret.key_id', 'api_key.id')

@@ -1,5 +1,6 @@
-import type { Kysely, Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
+import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { DAY, HOUR } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
@@ -193,7 +194,7 @@ async function evictOldest(trx: Transaction<Schema>, keyId: string): Promise<voi
 }
 
 /** Sessions that have reached neither their maximum age nor the idle timeout. */
-const liveSessions = (db: Kysely<Schema>, now: number) =>
+const liveSessions = (db: Reader, now: number) =>
   db
     .selectFrom('session')
     .selectAll('session')

@@ -10,6 +10,7 @@ import {
 import { codeOf, isConflict, isOutage } from './postgres/errors.ts'
 import type { PoolOptions } from './postgres/pool.ts'
 import { checkEncoding, checkPooling } from './postgres/suitability.ts'
+import type { Reader } from './reader.ts'
 import type { Schema } from './schema.ts'
 import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
 import { readClock, SteadyClock } from './steady-clock.ts'
@@ -19,7 +20,7 @@ import { unusableFile, unusableServer } from './unusable.ts'
 export type Database = {
   readonly db: Kysely<Schema>
   /** For reads of requests: they never queue behind writes. */
-  readonly reader: Kysely<Schema>
+  readonly reader: Reader
   /** For writes that may be lost in a power cut; on SQLite the same as `db`. */
   readonly asyncDb: Kysely<Schema>
   readonly dialect: 'sqlite' | 'postgres'

@@ -1,7 +1,7 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { yieldToEventLoop } from '../platform/clock.ts'
 import type { Database, Trx } from './database.ts'
-import type { Schema } from './schema.ts'
+import type { Reader } from './reader.ts'
 import { isPostgres } from './sql-dialect.ts'
 
 /** Rows per chunk of a scan: 2 ms if the JSON of each row is read, otherwise less than 1 ms. */
@@ -21,7 +21,7 @@ export const nextChunk = ({ dialect }: Pick<Database, 'dialect'>, rows = CHUNK_R
 export const SCANNED_MAX = 100_000
 
 /** The last queued chunk of each database. */
-const queues = new WeakMap<Kysely<Schema>, Promise<unknown>>()
+const queues = new WeakMap<Reader, Promise<unknown>>()
 
 /**
  * Runs one chunk of a scan through many rows. On SQLite chunks of concurrent scans run one at a

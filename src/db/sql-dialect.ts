@@ -1,10 +1,11 @@
 import { type Kysely, PostgresAdapter, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { encodeJson } from './postgres/encoding.ts'
+import type { Reader } from './reader.ts'
 import type { Schema } from './schema.ts'
 
 // SQL that differs between SQLite and PostgreSQL. All other SQL is portable.
 
-export const isPostgres = (db: Kysely<Schema> | Kysely<unknown>): boolean =>
+export const isPostgres = (db: Pick<Kysely<unknown>, 'getExecutor'>): boolean =>
   db.getExecutor().adapter instanceof PostgresAdapter
 
 /**
@@ -12,7 +13,7 @@ export const isPostgres = (db: Kysely<Schema> | Kysely<unknown>): boolean =>
  * statement per row, or one with thousands of parameters, costs ten times as much. Cast the result
  * of `value ->> 'name'` unless it is text.
  */
-export const jsonRows = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuilder<unknown> =>
+export const jsonRows = (db: Reader, rows: readonly unknown[]): RawBuilder<unknown> =>
   isPostgres(db)
     ? sql`json_array_elements(cast(${encodeJson(rows)} as json)) as each(value)`
     : sql`json_each(${JSON.stringify(rows)}) as each`
@@ -25,14 +26,14 @@ export const typedJsonRows = (rows: readonly object[], columns: string): RawBuil
   sql`json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${sql.raw(columns)})`
 
 /** Passes texts in one parameter, for `in`. */
-export const inArray = (db: Kysely<Schema>, texts: readonly string[]): RawBuilder<unknown> =>
+export const inArray = (db: Reader, texts: readonly string[]): RawBuilder<unknown> =>
   isPostgres(db)
     ? sql`(select json_array_elements_text(cast(${encodeJson(texts)} as json)))`
     : sql`(select value from json_each(${JSON.stringify(texts)}))`
 
 /** Whether a text contains another. */
 export const contains = (
-  db: Kysely<Schema>,
+  db: Reader,
   text: RawBuilder<unknown>,
   part: RawBuilder<unknown>,
 ): RawBuilder<boolean> =>
@@ -41,7 +42,7 @@ export const contains = (
     : sql<boolean>`instr(${text}, ${part}) > 0`
 
 /** The greater of two numbers. */
-export const greatest = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+export const greatest = (db: Reader, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
   isPostgres(db) ? sql<number>`greatest(${a}, ${b})` : sql<number>`max(${a}, ${b})`
 
 /**
@@ -49,14 +50,14 @@ export const greatest = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuild
  * a time.
  */
 export const locking = <Table extends keyof Schema, Row>(
-  db: Kysely<Schema>,
+  db: Reader,
   query: SelectQueryBuilder<Schema, Table, Row>,
 ): SelectQueryBuilder<Schema, Table, Row> =>
   isPostgres(db) && db.isTransaction ? query.forUpdate() : query
 
 /** Returns the text at a path of a JSON column; null if the path does not exist. */
 export const textAt = (
-  db: Kysely<Schema>,
+  db: Reader,
   json: RawBuilder<unknown>,
   path: readonly string[],
 ): RawBuilder<string | null> =>
@@ -65,16 +66,13 @@ export const textAt = (
     : sql`${json} ->> ${sql.lit(`$.${path.join('.')}`)}`
 
 /** Whether a text has non-ASCII characters, whose case the database does not fold. */
-export const hasNonAscii = (db: Kysely<Schema>, text: RawBuilder<unknown>): RawBuilder<boolean> =>
+export const hasNonAscii = (db: Reader, text: RawBuilder<unknown>): RawBuilder<boolean> =>
   isPostgres(db)
     ? sql<boolean>`length(${text}) < octet_length(${text})`
     : sql<boolean>`length(${text}) < length(cast(${text} as blob))`
 
 /** Whether a text starts with U+0000. SQLite's string functions treat it as the end of the text. */
-export const startsWithNul = (
-  db: Kysely<Schema>,
-  text: RawBuilder<unknown>,
-): RawBuilder<boolean> =>
+export const startsWithNul = (db: Reader, text: RawBuilder<unknown>): RawBuilder<boolean> =>
   isPostgres(db)
     ? sql<boolean>`${text} >= ${'\0'}`
     : sql<boolean>`(${text} < ${'\u0001'} and ${text} <> '')`

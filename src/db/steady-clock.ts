@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { type Clock, SECOND } from '../platform/clock.ts'
+import type { Reader } from './reader.ts'
 import type { Schema } from './schema.ts'
 import { serverTime } from './server-time.ts'
 
@@ -133,7 +134,7 @@ type ClockSource = {
   readonly dialect: 'sqlite' | 'postgres'
   readonly clock: Clock
   readonly db: Kysely<Schema>
-  readonly reader: Kysely<Schema>
+  readonly reader: Reader
 }
 
 /** Reads the reference clock together with what is stored. */

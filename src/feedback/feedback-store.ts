@@ -62,7 +62,7 @@ export async function countKnown(
 }
 
 /** Returns how many pieces an account stores. */
-export async function getStoredPieces(db: Database['db'], accountId: string): Promise<number> {
+export async function getStoredPieces(db: Database['reader'], accountId: string): Promise<number> {
   const row = await db
     .selectFrom('feedback_account')
     .select('pieces')

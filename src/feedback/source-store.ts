@@ -13,7 +13,7 @@ export async function insertSource(trx: Trx, source: FeedbackSource): Promise<vo
 
 /** Lists the sources of an account, oldest first. */
 export async function listSources(
-  db: Database['db'],
+  db: Database['reader'],
   accountId: string,
 ): Promise<FeedbackSource[]> {
   const rows = await db

@@ -1,11 +1,6 @@
-import {
-  type ExpressionBuilder,
-  type Kysely,
-  type QueryCreator,
-  type RawBuilder,
-  sql,
-} from 'kysely'
+import { type ExpressionBuilder, type QueryCreator, type RawBuilder, sql } from 'kysely'
 import { type Database, writeAsyncCommit, writeConcurrent } from '../db/database.ts'
+import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, jsonRows, typedJsonRows } from '../db/sql-dialect.ts'
 import type { ItemTable } from './tables.ts'
@@ -274,10 +269,7 @@ export async function listWaitingPairs(
  * Returns the body of a recursive CTE `pair(operator, job_id, number)`. PostgreSQL would read all
  * rows of each pair, so the CTE steps from pair to pair. SQLite does so on its own.
  */
-export function waitingPairs(
-  db: Kysely<Schema>,
-  { after, max }: WaitingPairRange,
-): RawBuilder<unknown> {
+export function waitingPairs(db: Reader, { after, max }: WaitingPairRange): RawBuilder<unknown> {
   const first = sql`
     select operator, job_id from item
     where state = 'routed' and (operator, job_id) > (${after.operator}, ${after.jobId})`

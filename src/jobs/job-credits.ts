@@ -1,8 +1,9 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import { lockCredit, lowerHold, settleCredits } from '../accounts/credits/credit-store.ts'
 import type { ReservationsInFlight } from '../accounts/credits/reservations.ts'
 import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Database, write } from '../db/database.ts'
+import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { locking } from '../db/sql-dialect.ts'
 import { SECOND } from '../platform/clock.ts'
@@ -81,7 +82,7 @@ async function reduceHolds(
 type Hold = { readonly accountId: string; readonly period: number; readonly amount: number }
 
 /** Lists what a member holds, in the order in which credits are locked. */
-const listHolds = (db: Kysely<Schema>, member: string): Promise<Hold[]> =>
+const listHolds = (db: Reader, member: string): Promise<Hold[]> =>
   db
     .selectFrom('hold')
     .select(['account_id as accountId', 'period_start as period', 'amount'])
@@ -93,7 +94,7 @@ const listHolds = (db: Kysely<Schema>, member: string): Promise<Hold[]> =>
 type Orphaned = { readonly accountId: string; readonly period: number; readonly amount: number }
 
 /** Lists held credits that neither jobs nor members nor verifications in flight account for. */
-async function listOrphaned(db: Kysely<Schema>, own: OwnReservations): Promise<Orphaned[]> {
+async function listOrphaned(db: Reader, own: OwnReservations): Promise<Orphaned[]> {
   const { rows } = await sql<Orphaned>`
     select account_id as "accountId", period_start as period, held
       - coalesce((
@@ -151,7 +152,7 @@ async function checkReservations({
 }
 
 /** Looks without a lock: what it finds may be gone, and what it misses is found the next time. */
-async function hasOrphaned(db: Kysely<Schema>, own: OwnReservations): Promise<boolean> {
+async function hasOrphaned(db: Reader, own: OwnReservations): Promise<boolean> {
   const held = await db.selectFrom('credit').select('held').where('held', '>', 0).limit(1).execute()
   if (held.length === 0) return false
   if (own.member === null) return (await listOrphaned(db, own)).length > 0

@@ -1,7 +1,7 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/paging.ts'
-import type { Schema } from '../db/schema.ts'
+import type { Reader } from '../db/reader.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
 import type { Job, Metadata } from './job-store.ts'
 import type { JobState } from './tables.ts'
@@ -15,7 +15,7 @@ type AccountLoad = {
 }
 
 /** Reads the load of an account: one row, and an index of open lists. */
-export async function getAccountLoad(db: Kysely<Schema>, accountId: string): Promise<AccountLoad> {
+export async function getAccountLoad(db: Reader, accountId: string): Promise<AccountLoad> {
   const { rows } = await sql<AccountLoad>`
     select stored_rows as "storedRows", (
       select count(*) from job where account_id = account.id and finished_at is null
@@ -146,7 +146,7 @@ export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]
 }
 
 const withMetadata = <Query extends { where(condition: RawBuilder<boolean>): Query }>(
-  db: Kysely<Schema>,
+  db: Reader,
   query: Query,
   metadata: Metadata = {},
 ): Query =>
@@ -156,7 +156,7 @@ const withMetadata = <Query extends { where(condition: RawBuilder<boolean>): Que
   )
 
 /** Parses the `source` of each job that the other conditions select: some microseconds per job. */
-const hasMetadata = (db: Kysely<Schema>, key: string, value: string) =>
+const hasMetadata = (db: Reader, key: string, value: string) =>
   isPostgres(db)
     ? sql<boolean>`cast(source as json) -> 'metadata' ->> ${key} = ${value}`
     : sql<boolean>`exists (select 1 from json_each(job.source, '$.metadata') as pair

@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { creditsLeft, reserveCredits } from '../accounts/credits/credit-store.ts'
 import { periodStart } from '../accounts/plan.ts'
 import type { Database, Trx } from '../db/database.ts'
 import { nextChunk, runChunk } from '../db/paging.ts'
-import type { Schema } from '../db/schema.ts'
+import type { Reader } from '../db/reader.ts'
 import { startsWithNul } from '../db/sql-dialect.ts'
 import { findJob, type Job } from './job-store.ts'
 import type { ItemState } from './tables.ts'
@@ -80,7 +80,7 @@ export async function countUnverified(
 
 /** Keys of rows that are not addresses start with NUL. Erased rows have no text. */
 async function countUnverifiedIn(
-  db: Kysely<Schema>,
+  db: Reader,
   { jobId, after, to }: { jobId: string; after: number; to: number },
 ): Promise<number> {
   const { count } = await db

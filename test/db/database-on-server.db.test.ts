@@ -39,7 +39,7 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
 
   test('loses nothing in a power cut: every commit waits for the disk, except asynchronous ones', async () => {
     const { db, reader, asyncDb } = await opened(await empty())
-    const level = async (one: Database['db']) =>
+    const level = async (one: Database['reader']) =>
       (
         await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
           one,

@@ -35,6 +35,12 @@ describe.skipIf(onPostgres)('a database', () => {
     expect(await readJob(second, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
+  test('refuses to write through its reader, and such code does not compile', async () => {
+    const { reader } = await tempDatabase()
+    // @ts-expect-error a reader has no statements that write
+    await expect(reader.deleteFrom('job').execute()).rejects.toThrow(/readonly/)
+  })
+
   test('loses nothing in a power cut: every commit is synced, except claims', async () => {
     const { db, ...database } = await tempDatabase()
     const level = async () => {

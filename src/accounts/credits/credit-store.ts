@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Trx } from '../../db/database.ts'
+import type { Reader } from '../../db/reader.ts'
 import type { Schema } from '../../db/schema.ts'
 import { greatest, isPostgres, locking } from '../../db/sql-dialect.ts'
 import { OperationError } from '../../platform/operation-error.ts'
@@ -77,7 +78,7 @@ export async function settleCredits(
 
 /** Returns the credits of an account in a period; zeros if it has used none yet. */
 export async function readCredit(
-  from: Kysely<Schema> | { readonly reader: Kysely<Schema> },
+  from: Reader | { readonly reader: Reader },
   accountId: string,
   period: number,
 ): Promise<CreditTable> {

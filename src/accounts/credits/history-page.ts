@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import {
   isAfter,
@@ -8,7 +8,7 @@ import {
   runChunk,
   SCANNED_MAX,
 } from '../../db/paging.ts'
-import type { Schema } from '../../db/schema.ts'
+import type { Reader } from '../../db/reader.ts'
 import { contains, hasNonAscii } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { VerificationSource } from '../tables.ts'
@@ -128,7 +128,7 @@ function rangeSql(query: HistoryQuery, { before, end = null }: Between): RawBuil
 }
 
 function filterSql(
-  db: Kysely<Schema>,
+  db: Reader,
   { email, search, reason, source, classes }: HistoryQuery,
 ): RawBuilder<unknown> {
   const isEmail = (text: string) => sql`lower(email) = ${text}`
@@ -148,7 +148,7 @@ function filterSql(
  * addresses, and `matches` filters them.
  */
 function textTest(
-  db: Kysely<Schema>,
+  db: Reader,
   text: string,
   test: (lowerCase: string) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {

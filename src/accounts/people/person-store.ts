@@ -1,6 +1,5 @@
-import type { Kysely } from 'kysely'
 import type { Trx } from '../../db/database.ts'
-import type { Schema } from '../../db/schema.ts'
+import type { Reader } from '../../db/reader.ts'
 import { isoTime } from '../../platform/format.ts'
 import type { PersonTable } from '../tables.ts'
 
@@ -18,7 +17,7 @@ export async function insertPerson(trx: Trx, person: Person): Promise<void> {
 }
 
 /** Lists the people of an account, by name. */
-export function listPeople(db: Kysely<Schema>, accountId: string): Promise<Person[]> {
+export function listPeople(db: Reader, accountId: string): Promise<Person[]> {
   return db
     .selectFrom('person')
     .selectAll()
@@ -29,13 +28,13 @@ export function listPeople(db: Kysely<Schema>, accountId: string): Promise<Perso
 }
 
 /** Whether an account has people. */
-export async function arePeopleInvited(db: Kysely<Schema>): Promise<boolean> {
+export async function arePeopleInvited(db: Reader): Promise<boolean> {
   return (await db.selectFrom('person').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
 /** Finds a person of an account; `accountId` null finds one of any account. */
 export async function findPerson(
-  db: Kysely<Schema>,
+  db: Reader,
   accountId: string | null,
   id: string,
 ): Promise<Person | null> {
@@ -48,7 +47,7 @@ export async function findPerson(
 }
 
 export async function findPersonByInvitation(
-  db: Kysely<Schema>,
+  db: Reader,
   invitationHash: string,
 ): Promise<Person | null> {
   const query = db.selectFrom('person').selectAll().where('invitation_hash', '=', invitationHash)
@@ -63,7 +62,7 @@ type PersonOfAccount = Person & { readonly account_name: string }
  * the ID of one account; null for all.
  */
 export function listPeopleByEmail(
-  db: Kysely<Schema>,
+  db: Reader,
   email: string,
   account: string | null,
 ): Promise<PersonOfAccount[]> {
@@ -138,7 +137,7 @@ export async function deleteRecoveryCodes(trx: Trx, personId: string): Promise<v
   await trx.deleteFrom('recovery_code').where('person_id', '=', personId).execute()
 }
 
-export async function countRecoveryCodes(db: Kysely<Schema>, personId: string): Promise<number> {
+export async function countRecoveryCodes(db: Reader, personId: string): Promise<number> {
   const { count } = await db
     .selectFrom('recovery_code')
     .select(eb => eb.fn.countAll<number>().as('count'))

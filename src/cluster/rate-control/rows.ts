@@ -100,7 +100,7 @@ function earliest(stops: readonly (ProbeStop | null)[] = []): ProbeStop | null {
   return first
 }
 
-/** Connections on which reads do not wait for writers. */
+/** Connections on which statements do not wait for writers of lists. */
 const readerOf = ({ reader }: Database) => reader
 
 type ReadRow = {
@@ -171,7 +171,7 @@ export async function writeRates(
 
 /** Deletes the states of operators that have not been used for long. */
 export async function deleteRates(database: Database): Promise<void> {
-  await readerOf(database)
+  await database.db
     .deleteFrom('pace')
     .where('changed_at', '<', sql<number>`${serverTime(database)} - ${RETENTION_MS}`)
     .execute()

@@ -1,7 +1,7 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
-import type { Schema } from '../../db/schema.ts'
+import type { Reader } from '../../db/reader.ts'
 import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS } from '../../engine/verdict/verdict.ts'
@@ -133,7 +133,7 @@ async function selectLengths({ reader }: Database, o: Part): Promise<number[]> {
   return rows.map(({ length }) => Number(length))
 }
 
-const selection = (reader: Kysely<Schema>, o: Part) => sql`
+const selection = (reader: Reader, o: Part) => sql`
     ${matchingRows(reader, o)}
     order by item.position limit ${o.max}`
 
@@ -141,7 +141,7 @@ const selection = (reader: Kysely<Schema>, o: Part) => sql`
 type RowRange = RowConditions & Pick<Part, 'jobId' | 'after' | 'to'>
 
 /** Selects rows, with the row of `first` whose result a duplicate has. */
-export const matchingRows = (reader: Kysely<Schema>, o: RowRange) => sql`
+export const matchingRows = (reader: Reader, o: RowRange) => sql`
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
@@ -155,7 +155,7 @@ const classCondition = ({ classes }: RowConditions) =>
   classes === undefined ? sql`` : sql`and ${CLASS} in (${sql.join(classes)})`
 
 /** Filters by the classes of the reasons first, because a class is read without parsing JSON. */
-function reasonCondition(db: Kysely<Schema>, { reasons }: RowConditions): RawBuilder<unknown> {
+function reasonCondition(db: Reader, { reasons }: RowConditions): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
   const classes = new Set(reasons.flatMap(classesOf))
   return sql`and ${CLASS} in (${sql.join([...classes])})
@@ -170,11 +170,7 @@ const classesOf = (reason: Reason): Class[] =>
  * Returns the reason in the JSON of a result; for an erased result, the default reason of its
  * class.
  */
-export const reasonIn = (
-  db: Kysely<Schema>,
-  result: RawBuilder<unknown>,
-  klass: RawBuilder<unknown>,
-) => {
+export const reasonIn = (db: Reader, result: RawBuilder<unknown>, klass: RawBuilder<unknown>) => {
   const defaults = Object.entries(DEFAULT_REASON_BY_CLASS).map(
     ([name, reason]) => sql`when ${sql.lit(name)} then ${sql.lit(reason)}`,
   )
@@ -186,7 +182,7 @@ export const reasonIn = (
  * Databases ignore case only in ASCII: if the search has other characters, this selects every text
  * that has some, and `matches` filters them.
  */
-function searchCondition(db: Kysely<Schema>, { search }: RowConditions): RawBuilder<unknown> {
+function searchCondition(db: Reader, { search }: RowConditions): RawBuilder<unknown> {
   if (search === undefined) return sql``
   const needle = search.toLowerCase()
   return isAscii(needle)

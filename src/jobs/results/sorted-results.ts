@@ -1,7 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { nextChunk, runChunk } from '../../db/paging.ts'
-import type { Schema } from '../../db/schema.ts'
+import type { Reader } from '../../db/reader.ts'
 import { textAt } from '../../db/sql-dialect.ts'
 import { REASON_TEXTS, type Reason } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
@@ -118,7 +118,7 @@ const comparePositions =
 type KeyRow = { readonly position: number; readonly text: string; readonly value: string | null }
 
 async function selectKeys(
-  reader: Kysely<Schema>,
+  reader: Reader,
   o: RowConditions & { jobId: string; order: RowOrder; after: number; to: number },
 ): Promise<KeyRow[]> {
   const { rows } = await sql<KeyRow>`
@@ -128,7 +128,7 @@ async function selectKeys(
   return rows
 }
 
-function valueIn(reader: Kysely<Schema>, field: SortField) {
+function valueIn(reader: Reader, field: SortField) {
   switch (field) {
     case 'row':
     case 'email':

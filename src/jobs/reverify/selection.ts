@@ -1,5 +1,5 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { Schema } from '../../db/schema.ts'
+import { type RawBuilder, sql } from 'kysely'
+import type { Reader } from '../../db/reader.ts'
 import { startsWithNul, textAt } from '../../db/sql-dialect.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 
@@ -21,15 +21,15 @@ export type Selection = {
  * Selects items to verify. The results of texts that are no addresses never change, and erased
  * addresses cannot be verified.
  */
-export const isSelected = (db: Kysely<Schema>, selection: Selection): RawBuilder<boolean> =>
+export const isSelected = (db: Reader, selection: Selection): RawBuilder<boolean> =>
   sql<boolean>`(state not in ('done', 'same') or (
     state = 'done' and ${isAddress(db)} and ${matches(db, selection)}))`
 
 /** Whether an item is an address, which takes a credit. */
-export const isAddress = (db: Kysely<Schema>): RawBuilder<boolean> =>
+export const isAddress = (db: Reader): RawBuilder<boolean> =>
   sql<boolean>`(text <> '' and not ${startsWithNul(db, sql`dedupe_key`)})`
 
-function matches(db: Kysely<Schema>, { classes, checkedBefore }: Selection): RawBuilder<unknown> {
+function matches(db: Reader, { classes, checkedBefore }: Selection): RawBuilder<unknown> {
   const conditions = [
     ...(classes === undefined ? [] : [sql`class in (${sql.join(classes)})`]),
     ...(checkedBefore === undefined ? [] : [sql`${checkedAt(db)} < ${checkedBefore}`]),
@@ -38,5 +38,5 @@ function matches(db: Kysely<Schema>, { classes, checkedBefore }: Selection): Raw
 }
 
 /** When the result of an item was determined, epoch ms; null if it is erased. */
-export const checkedAt = (db: Kysely<Schema>): RawBuilder<number | null> =>
+export const checkedAt = (db: Reader): RawBuilder<number | null> =>
   sql`cast(${textAt(db, sql`result`, ['checkedAt'])} as bigint)`

@@ -10,7 +10,7 @@ export async function insertSchedule(trx: Trx, schedule: Schedule): Promise<void
 
 /** Finds a schedule; `accountId` is null for one of any account. */
 export async function findSchedule(
-  db: Database['db'],
+  db: Database['reader'],
   { id, accountId }: { readonly id: string; readonly accountId: string | null },
 ): Promise<Schedule | null> {
   const query = db.selectFrom('schedule').selectAll().where('id', '=', id)

@@ -76,7 +76,7 @@ type Target = {
 }
 
 /** Returns a schedule. Throws `schedule_not_found`, also for one of another account. */
-export async function getSchedule(db: Database['db'], target: Target): Promise<Schedule> {
+export async function getSchedule(db: Database['reader'], target: Target): Promise<Schedule> {
   const schedule = await findSchedule(db, target)
   if (schedule === null) throw new OperationError('schedule_not_found', { id: target.id })
   return schedule

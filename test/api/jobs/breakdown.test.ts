@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Database } from '../../../src/db/database.ts'
 import { write } from '../../../src/db/database.ts'
 import { CHUNK_ROWS } from '../../../src/db/paging.ts'
 import { recordResults } from '../../../src/jobs/item-store.ts'
@@ -81,7 +82,7 @@ describe('the breakdown of a job', () => {
     const { database, json, clock, service } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'b@a.example'], done: 1 })
     const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
-    const { reader } = service.database
+    const reader = service.database.reader as Database['db']
     const slow = reader.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {
@@ -105,7 +106,7 @@ describe('the breakdown of a job', () => {
     const texts = Array.from({ length: 2_500 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts })
     let counted = 0
-    const { reader } = service.database
+    const reader = service.database.reader as Database['db']
     const counting = reader.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {

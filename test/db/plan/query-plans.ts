@@ -20,7 +20,7 @@ export async function plansOf(
     transformResult: async ({ result }) => result,
   }
   const [db, reader, asyncDb] = [database.db, database.reader, database.asyncDb].map(one =>
-    one.withPlugin(spy),
+    (one as Database['db']).withPlugin(spy),
   )
   await run({ ...database, ...(db && reader && asyncDb && { db, reader, asyncDb }) })
   const plans: string[] = []

@@ -52,7 +52,9 @@ describe.runIf(onPostgres)('an unavailable server', () => {
       await expect(writing).rejects.toSatisfy(isStorageError)
       expect(await findJob(database, `before ${mode}`)).not.toBeNull()
       await createJob(database, newJob(`after ${mode}`))
-      expect(await findJob({ db: database.reader }, `after ${mode}`)).not.toBeNull()
+      expect(
+        await findJob({ db: database.reader as Database['db'] }, `after ${mode}`),
+      ).not.toBeNull()
       await writeAsyncCommit(database, db => db.deleteFrom('answer').execute())
     },
   )

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../../src/accounts/plan.ts'
 import { register } from '../../../src/cluster/members.ts'
-import { write } from '../../../src/db/database.ts'
+import { type Database, write } from '../../../src/db/database.ts'
 import { type Clock, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../../src/webhooks/event-store.ts'
@@ -182,7 +182,7 @@ test('a long recovery of deliveries at one server does not block writes at anoth
   const gate = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
   // The recovery meets a row that another transaction has locked.
-  const holding = other.database.reader.transaction().execute(async trx => {
+  const holding = (other.database.reader as Database['db']).transaction().execute(async trx => {
     await trx.selectFrom('delivery').select('id').forUpdate().execute()
     locked.resolve()
     await gate.promise
