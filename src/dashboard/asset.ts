@@ -33,12 +33,14 @@ export function assetRoutes(): Hono<Env> {
     return c.body(new Uint8Array(await compressing))
   }
   return new Hono<Env>()
-    .get('/assets/:version/:name', c => send(c, c.req.param('name'), 'max-age=31536000, immutable'))
+    .get(ASSETS, c => send(c, c.req.param('name'), 'max-age=31536000, immutable'))
     .get(FORM_SCRIPT, etag(), c => {
       c.header('Cross-Origin-Resource-Policy', 'cross-origin')
       return send(c, 'form.js', FORM_SCRIPT_CACHING)
     })
 }
+
+export const ASSETS = '/assets/:version/:name'
 
 /** The script that other sites load. Its path never changes. */
 export const FORM_SCRIPT = '/form.js'

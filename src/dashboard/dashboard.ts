@@ -1,12 +1,14 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { except } from 'hono/combine'
 import { html } from 'hono/html'
+import { matchedRoutes } from 'hono/route'
+import { METHOD_NAME_ALL } from 'hono/router'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { isStorageError } from '../db/database.ts'
 import { errorMessage } from '../platform/error.ts'
 import { accountRoutes } from './account.ts'
 import { ApiProblem } from './api.ts'
-import { assetRoutes } from './asset.ts'
+import { ASSETS, assetRoutes, FORM_SCRIPT } from './asset.ts'
 import { auditRoutes } from './audit.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { feedbackRoutes } from './feedback/feedback.ts'
@@ -35,11 +37,9 @@ import { webhooksRoutes } from './webhooks/webhooks.ts'
 export function createDashboard(deps: DashboardDeps): Hono<Env> {
   const router = new Hono<Env>({ strict: false })
   router.onError((error, c) => answerError(c, deps, error))
-  for (const path of PUBLIC) router.use(path, pageHeaders(deps))
-  for (const path of PROTECTED) {
-    router.use(path, pageHeaders(deps), signedIn(deps), alerts(deps))
-    router.use(path, except(isIntake, shortForms(), checkCsrf()))
-  }
+  router.use(except(isFile, pageHeaders(deps)))
+  router.use(except(isPublic, signedIn(deps), alerts(deps)))
+  router.use(except([isPublic, isIntake], shortForms(), checkCsrf()))
   router.get('/', c => c.redirect('/overview', 303))
   router.route('/', assetRoutes())
   router.route('/', signInRoutes(deps))
@@ -62,13 +62,23 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   return router
 }
 
-/** Paths that need no session. */
-const PUBLIC = ['/', '/sign-in/*', '/invitation/*', '/welcome/*', '/docs/*']
-/** Paths that need a session; `/lists/*` matches `/lists` too. */
-const PROTECTED = [
-  ...['/overview/*', '/verify/*', '/lists/*', '/keys/*', '/webhooks/*', '/usage/*', '/doctor/*'],
-  ...['/feedback/*', '/account/*', '/audit/*', '/sessions/*', '/profile/*', '/sign-out', '/theme'],
-]
+/** Routes that need no session; every other route of the dashboard requires one. */
+const PUBLIC: ReadonlySet<string> = new Set([
+  ...['/', '/sign-in', '/sign-in/code', '/invitation/:token', '/welcome/:token', '/docs'],
+  ...[ASSETS, FORM_SCRIPT],
+])
+
+/** Files of pages: their responses are cached, and have no headers of pages. */
+const FILES: ReadonlySet<string> = new Set([ASSETS, FORM_SCRIPT])
+
+/** Returns the patterns of the routes that answer a request; none for an unknown path. */
+const answeringRoutes = (c: Context) =>
+  matchedRoutes(c)
+    .filter(({ method }) => method !== METHOD_NAME_ALL)
+    .map(({ path }) => path)
+
+const isPublic = (c: Context) => answeringRoutes(c).every(path => PUBLIC.has(path))
+const isFile = (c: Context) => answeringRoutes(c).every(path => FILES.has(path))
 
 /** The upload route streams its body and checks the CSRF token itself. */
 const isIntake = ({ req }: Context) => req.method === 'POST' && req.path === INTAKE
