@@ -293,7 +293,12 @@ describe('evmail', () => {
     )
     const docs = await (await fetch(`${url}/docs`)).text()
     const assets = /\/assets\/\w+\//.exec(docs)?.[0]
-    for (const path of ['/metrics', `${assets}htmx.js`, `${assets}swagger-ui-bundle.js`]) {
+    for (const path of [
+      '/metrics',
+      `${assets}htmx.js`,
+      `${assets}docs-search.json`,
+      '/docs/webhooks',
+    ]) {
       expect((await fetch(`${url}${path}`)).status, path).toBe(200)
     }
     expect(await service.end('SIGTERM')).toMatchObject({ code: 0 })

@@ -8,6 +8,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSyn
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildDocs } from './docs/build-docs.mjs'
 import { bundleDependencies } from './pack/dependencies.mjs'
 
 /** Files of libraries that pages load, by the name in dist/vendor/. */
@@ -17,11 +18,8 @@ const VENDOR_FILES = {
   'uplot.js': 'uplot/dist/uPlot.iife.min.js',
   'uplot.css': 'uplot/dist/uPlot.min.css',
   'uplot.LICENSE.txt': 'uplot/LICENSE',
-  'swagger-ui-bundle.js': 'swagger-ui-dist/swagger-ui-bundle.js',
-  'swagger-ui-bundle.LICENSE.txt': 'swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt',
-  'swagger-ui.css': 'swagger-ui-dist/swagger-ui.css',
-  'swagger-ui.LICENSE.txt': 'swagger-ui-dist/LICENSE',
-  'swagger-ui.NOTICE.txt': 'swagger-ui-dist/NOTICE',
+  'minisearch.js': 'minisearch/dist/es/index.js',
+  'minisearch.LICENSE.txt': 'minisearch/LICENSE.txt',
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -59,6 +57,7 @@ mkdirSync(join(output, 'vendor'))
 for (const [name, source] of Object.entries(VENDOR_FILES)) {
   cpSync(join(root, 'node_modules', source), join(output, 'vendor', name))
 }
+buildDocs(root, join(output, 'docs'), join(output, 'vendor'))
 if (existsSync(dist)) renameSync(dist, old)
 renameSync(output, dist)
 
@@ -67,8 +66,8 @@ function isStale() {
   const last = join(root, 'dist/vendor')
   if (!existsSync(last)) return true
   const builtAt = statSync(last).ctimeMs
-  const sources = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'docs/openapi.json']
-  for (const folder of ['src', 'tools']) {
+  const sources = ['package.json', 'tsconfig.json', 'tsconfig.build.json']
+  for (const folder of ['src', 'tools', 'docs', 'clients/python']) {
     const names = readdirSync(join(root, folder), { recursive: true })
     sources.push(folder, ...names.map(name => join(folder, name)))
   }

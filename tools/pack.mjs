@@ -129,7 +129,10 @@ function isServed(name) {
 
 /** Whether a file that is not a module is needed at run time. */
 function isData(name) {
-  return isServed(name) || ['simulator/example.json', 'bundled/LICENSES.txt'].includes(name)
+  return (
+    isServed(name) ||
+    ['simulator/example.json', 'bundled/LICENSES.txt', 'docs/pages.json'].includes(name)
+  )
 }
 
 function startPackage(name) {

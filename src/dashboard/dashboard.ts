@@ -11,6 +11,7 @@ import { ApiProblem } from './api.ts'
 import { ASSETS, assetRoutes, FORM_SCRIPT } from './asset.ts'
 import { auditRoutes } from './audit.ts'
 import type { DashboardDeps, Env } from './deps.ts'
+import { DOCS, docsRoutes } from './docs.ts'
 import { feedbackRoutes } from './feedback/feedback.ts'
 import { healthRoutes } from './health/health.ts'
 import { keyRoutes } from './keys.ts'
@@ -19,7 +20,7 @@ import { INTAKE } from './lists/upload.ts'
 import { overviewRoutes } from './overview.ts'
 import { alerts } from './page/banner.ts'
 import type { Html } from './page/html.ts'
-import { backLink, barePage, page, part, publicPage } from './page/layout.ts'
+import { backLink, barePage, page, part } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
 import { invitationRoutes } from './people/invitation.ts'
 import { profileRoutes } from './people/profile.ts'
@@ -64,8 +65,8 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
 
 /** Routes that need no session; every other route of the dashboard requires one. */
 const PUBLIC: ReadonlySet<string> = new Set([
-  ...['/', '/sign-in', '/sign-in/code', '/invitation/:token', '/welcome/:token', '/docs'],
-  ...[ASSETS, FORM_SCRIPT],
+  ...['/', '/sign-in', '/sign-in/code', '/invitation/:token', '/welcome/:token'],
+  ...[ASSETS, FORM_SCRIPT, ...DOCS],
 ])
 
 /** Files of pages: their responses are cached, and have no headers of pages. */
@@ -207,42 +208,3 @@ function withRemedy(c: Context<Env>, error: Refusal | ApiProblem): string {
 const internalError = (requestId: string) =>
   html`Internal error. Your data is safe. Try again; if the error persists, send this request ID to the
     administrator: ${requestId}`
-
-/**
- * The API reference: Swagger UI, with all files from this host. It is public; for a signed-in user
- * it has the sidebar.
- */
-function docsRoutes(deps: DashboardDeps): Hono<Env> {
-  const policy = docsPolicy(deps.settings.baseUrl)
-  return new Hono<Env>().use('/docs/*', alerts(deps)).get('/docs', async c => {
-    c.header('Content-Security-Policy', policy)
-    const reference = {
-      title: 'API reference',
-      style: 'docs.css',
-      scripts: ['docs.js'],
-      body: html`
-        <h2 class="unseen">Operations</h2>
-        <div id="reference" data-document="/openapi.json"></div>
-        <noscript><p>The reference needs JavaScript. <a href="/openapi.json">Open the OpenAPI document</a></p></noscript>`,
-    }
-    return (await setUser(c, deps)) ? page(c, reference) : publicPage(c, reference)
-  })
-}
-
-/**
- * The policy of the dashboard with two exceptions: Swagger UI sets styles on elements and has data:
- * images in its CSS, and it sends requests to `baseUrl`, which can differ from the origin of the
- * page.
- */
-const docsPolicy = (baseUrl: string) =>
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self'",
-    `connect-src 'self' ${URL.parse(baseUrl)?.origin ?? ''}`.trim(),
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')

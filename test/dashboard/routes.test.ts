@@ -15,6 +15,7 @@ const PUBLIC_PATHS = [
   '/welcome/:token',
   '/assets/:version/:name',
   '/docs',
+  '/docs/:page{.+}',
 ]
 
 /** All routes of the dashboard. */
@@ -74,6 +75,7 @@ describe('every path', () => {
       'GET /',
       'GET /assets/:version/:name',
       'GET /docs',
+      'GET /docs/:page{.+}',
       'GET /form.js',
       'GET /invitation/:token',
       'GET /sign-in',

@@ -73,7 +73,14 @@ describe('.dockerignore', () => {
   test.each([
     ...['.env', 'deploy/scaling.env', 'ev.config.json', 'data/secret', 'ev.sqlite', 'privkey.pem'],
     ...['.git/config', 'node_modules/hono/package.json', 'tools/a/node_modules/b.js', 'dist/x.js'],
-    ...['test/x.test.ts', 'fixtures/x', 'bench/x.ts', 'docs/api.md', 'list.csv', 'src/a.tmp'],
+    ...[
+      'test/x.test.ts',
+      'fixtures/x',
+      'bench/x.ts',
+      'docs/contributing/spec.md',
+      'list.csv',
+      'src/a.tmp',
+    ],
   ])('excludes %s', path => {
     expect(ignored.ignores(path)).toBe(true)
   })

@@ -25,8 +25,8 @@ type Page = {
   readonly actions?: Html
   /** Files of `browser/` to load in addition to `app.js`. */
   readonly scripts?: readonly string[]
-  /** The stylesheet; defaults to `style.css`. */
-  readonly style?: string
+  /** Stylesheets of `browser/` to load in addition to `style.css`. */
+  readonly styles?: readonly string[]
   readonly status?: ContentfulStatusCode
   /** False hides the alerts, as on a page with a secret that is shown once. */
   readonly hasAlerts?: boolean
@@ -38,10 +38,7 @@ export async function page(c: Context<Env>, o: Page): Promise<Response> {
   const note = takeNote(c)
   const alerts = await c.get('alerts')()
   const frame = html`
-    <a class="skip" href="#main">Skip to content</a>
-    <header class="topbar">
-      <button type="button" class="quiet is-icon" popovertarget="side" aria-label="Menu">${icon('menu')}</button>${BRAND}
-    </header>
+    ${TOP}
     <nav class="side" id="side" popover aria-label="Pages">
       ${BRAND} ${GROUPS.map(group => links(c, group, alerts))} ${account(c, user)}
     </nav>
@@ -53,6 +50,15 @@ export async function page(c: Context<Env>, o: Page): Promise<Response> {
   return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
 }
 
+export const BRAND: Html = html`<a class="brand" href="/"><span>${icon('mail-check')}</span>ev</a>`
+
+/** Above the page: a link for keyboards, and on a phone the button of the sidebar. */
+const TOP: Html = html`
+  <a class="skip" href="#main">Skip to content</a>
+  <header class="topbar">
+    <button type="button" class="quiet is-icon" popovertarget="side" aria-label="Menu">${icon('menu')}</button>${BRAND}
+  </header>`
+
 const head = ({ title, back, badge, intro, actions }: Page): Html => html`
   <header class="head" id="head">
     <div>
@@ -62,8 +68,6 @@ const head = ({ title, back, badge, intro, actions }: Page): Html => html`
     </div>
     ${actions === undefined ? NOTHING : html`<div class="actions">${actions}</div>`}
   </header>`
-
-const BRAND: Html = html`<a class="brand" href="/"><span>${icon('mail-check')}</span>ev</a>`
 
 /** Renders a page without navigation, as before sign-in. */
 export function barePage(c: Context<Env>, o: Page): Response | Promise<Response> {
@@ -76,13 +80,12 @@ export function barePage(c: Context<Env>, o: Page): Response | Promise<Response>
   return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
 }
 
-/** Renders a page of full width without navigation, for visitors who are not signed in. */
-export function publicPage(c: Context<Env>, o: Page): Response | Promise<Response> {
-  const body = html`
-    <header class="public-head">
-      ${BRAND}<a class="button" href="/sign-in?next=${encodeURIComponent(c.req.path)}">Sign in</a>
-    </header>
-    <main id="main" class="public">${head(o)} ${o.body}</main>`
+/** Renders a page of the documentation, for visitors and signed-in users; `nav` is its sidebar. */
+export function docsPage(
+  c: Context<Env>,
+  o: Page & { readonly nav: Html },
+): Response | Promise<Response> {
+  const body = html`${TOP} ${o.nav} <main id="main" tabindex="-1">${head(o)} ${o.body}</main>`
   return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
 }
 
@@ -125,7 +128,7 @@ const GROUPS: readonly Group[] = [
     sections: [
       { path: '/keys', name: 'API keys', icon: 'key-round' },
       { path: '/webhooks', name: 'Webhooks', icon: 'webhook', alert: failing },
-      { path: '/docs', name: 'API reference', icon: 'book-open' },
+      { path: '/docs', name: 'Documentation', icon: 'book-open' },
     ],
   },
   {
@@ -254,6 +257,12 @@ const HTMX = JSON.stringify({
   ],
 })
 
+/** Only pages of a signed-in user have parts that htmx loads. */
+const signedInHead = (csrf: string): Html => html`
+  <meta name="htmx-config" content="${HTMX}" />
+  <meta name="csrf" content="${csrf}" />
+  <script defer src="${assetPath('htmx.js')}"></script>`
+
 function document(c: Context<Env>, o: Page & { readonly csrf: string | null }) {
   const theme = themeOf(c)
   const headers =
@@ -264,13 +273,11 @@ function document(c: Context<Env>, o: Page & { readonly csrf: string | null }) {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="${theme === 'auto' ? 'light dark' : theme}" />
-        <meta name="htmx-config" content="${HTMX}" />
-        ${o.csrf === null ? NOTHING : html`<meta name="csrf" content="${o.csrf}" />`}
+        ${o.csrf === null ? NOTHING : signedInHead(o.csrf)}
         <title>${o.title} · ev</title>
         <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
         <link rel="preload" href="${assetPath('inter.woff2')}" as="font" type="font/woff2" crossorigin />
-        <link rel="stylesheet" href="${assetPath(o.style ?? 'style.css')}" />
-        <script defer src="${assetPath('htmx.js')}"></script>
+        ${['style.css', ...(o.styles ?? [])].map(name => html`<link rel="stylesheet" href="${assetPath(name)}" />`)}
         <script type="module" blocking="render" src="${assetPath('app.js')}"></script>
         ${(o.scripts ?? []).map(
           name => html`<script type="module" src="${assetPath(name)}"></script>`,

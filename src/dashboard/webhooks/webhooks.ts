@@ -102,7 +102,7 @@ async function hint(c: Context<Env>, baseUrl: string): Promise<Html> {
     ${codeBlock(`curl ${baseUrl}/v1/webhooks -H "Authorization: Bearer $EV_KEY" \\
   -H "Content-Type: application/json" \\
   -d '{"url": "https://app.example.com/hook", "events": ["batch.completed"]}'`)}
-    <p>See the <a href="/docs#/Webhooks">API reference</a>. To receive events on your machine, run
+    <p>See the <a href="/docs/reference/webhooks">API reference</a>. To receive events on your machine, run
       <code>ev webhooks listen</code>.</p>`
 }
 

@@ -11,7 +11,7 @@ describe('the webhooks of an account', () => {
     expect(text).toContain('href="/webhooks/new"')
     expect(text).toContain('&quot;event&quot;: &quot;batch.completed&quot;')
     expect(text).toContain('curl https://ev.test/v1/webhooks')
-    expect(text).toContain('href="/docs#/Webhooks"')
+    expect(text).toContain('href="/docs/reference/webhooks"')
   })
 
   test('are a table with events, description and link', async () => {
