@@ -81,6 +81,11 @@ type Shown = { readonly path: string; readonly isSignedIn: boolean }
 const navigation = (groups: readonly DocsGroup[], { path, isSignedIn }: Shown): Html => html`
   <nav class="side is-docs" id="side" popover aria-label="Documentation">
     ${BRAND}
+    ${
+      isSignedIn
+        ? html`<a class="docs-back" href="/overview">${icon('arrow-left')}Dashboard</a>`
+        : html`<a class="docs-back" href="/sign-in">Sign in</a>`
+    }
     <search class="scripted">
       <label class="docs-search">${icon('search')}<span class="unseen">Search the documentation</span>
         <input type="search" placeholder="Search" autocomplete="off" maxlength="100" data-index="${assetPath('docs-search.json')}" /></label>
@@ -98,11 +103,6 @@ const navigation = (groups: readonly DocsGroup[], { path, isSignedIn }: Shown): 
           })}</ul>`,
       )}
     </div>
-    <p class="docs-end">${
-      isSignedIn
-        ? html`<a href="/overview">${icon('arrow-left')}Dashboard</a>`
-        : html`<a href="/sign-in">Sign in</a>`
-    }</p>
   </nav>`
 
 type PageLink = { readonly href: string; readonly title: string; readonly isCurrent: boolean }

@@ -36,7 +36,7 @@ export function createMarkdown({
       },
       image: () => '',
       code({ text }) {
-        return `<div class="code"><pre><code data-copy>${escapeText(text)}</code></pre></div>\n`
+        return `<div class="code"><pre data-copy><code>${escapeText(text)}</code></pre></div>\n`
       },
       table({ header, rows }) {
         const cells = (tag, row) =>

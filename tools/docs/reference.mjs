@@ -68,7 +68,7 @@ export function renderReference(document, server) {
 }
 
 const guideLink = guide =>
-  guide === undefined ? '' : `<p><a href="/docs/${guide}">Read the guide</a></p>`
+  guide === undefined ? '' : `<p><a class="docs-more" href="/docs/${guide}">Read the guide</a></p>`
 
 function operationsOf(document) {
   const all = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -188,7 +188,7 @@ function renderBody({ requestBody }, schemas) {
 function renderResponses({ responses }, schemas) {
   return html`
     <h3>Responses</h3>
-    <p><a href="/docs/errors">How to handle errors</a></p>
+    <p><a class="docs-more" href="/docs/errors">How to handle errors</a></p>
     <ul class="fields">${Object.entries(responses).map(
       ([status, { description, content = {} }]) => {
         const head = html`<code>${status}</code> ${inline(description)}`
@@ -211,7 +211,7 @@ function renderSampleTabs(id, samples) {
       )}</div>
       ${samples.map(
         ({ id: language, text }) =>
-          html`<div class="code is-${language}"><pre><code data-copy>${text}</code></pre></div>`,
+          html`<div class="code is-${language}"><pre data-copy tabindex="0"><code>${text}</code></pre></div>`,
       )}
     </fieldset>`
 }
