@@ -333,21 +333,29 @@ const KEYS_MAX = 10_000
 
 /**
  * Finds a key by its hash, as `findKeyByHash`, and caches it for a second. A change by this process
- * takes effect at once, a change by another process (`ev keys revoke`) within a second. A hash
- * without a key is not cached, because a client can send any number of those.
+ * takes effect at once, a change by another process (`ev keys revoke`) within a second. Requests at
+ * the same time share a lookup. A hash without a key is not cached, because a client can send any
+ * number of those.
  */
-export async function getCachedKey(database: Database, hash: string): Promise<FoundKey | null> {
+export function getCachedKey(database: Database, hash: string): Promise<FoundKey | null> {
   const cache = cacheFor(database)
   const [now, changes] = [database.clock.monotonicNow(), keyChanges()]
   const cached = cache.get(hash)
   if (cached?.changes === changes && now < cached.freshUntil) return cached.found
-  const found = await findKeyByHash(database, hash)
-  if (found === null) cache.delete(hash)
-  else cache.set(hash, { found, changes, freshUntil: now + FRESH_MS })
-  return found
+  const lookup = { found: findKeyByHash(database, hash), changes, freshUntil: now + FRESH_MS }
+  cache.set(hash, lookup)
+  const forget = () => {
+    if (cache.peek(hash) === lookup) cache.delete(hash)
+  }
+  lookup.found.then(found => found ?? forget(), forget)
+  return lookup.found
 }
 
-type CachedKey = { readonly found: FoundKey; readonly changes: number; readonly freshUntil: number }
+type CachedKey = {
+  readonly found: Promise<FoundKey | null>
+  readonly changes: number
+  readonly freshUntil: number
+}
 
 const caches = new WeakMap<Database, LRUCache<string, CachedKey>>()
 
