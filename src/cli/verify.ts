@@ -19,13 +19,15 @@ import type { LocalFeedback } from './local-feedback.ts'
 import { stderrLog } from './log.ts'
 import { printJson, printMessage } from './print.ts'
 import { createOutboundHint } from './reachability-hint.ts'
+import { type Verified, verifyRemotely } from './remote/verify.ts'
 import { resultsText, resultText } from './result-text.ts'
+import { connectService, type ServiceFlags } from './service.ts'
 import { heloHint, readConfig } from './settings.ts'
 import { terminalWidth } from './width.ts'
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
-export type VerifyFlags = {
+export type VerifyFlags = ServiceFlags & {
   readonly format?: VerifyFormat
   readonly json?: boolean
   readonly ndjson?: boolean
@@ -43,38 +45,36 @@ const LIST_OF_ADDRESSES = detectDialect(new TextEncoder().encode('email\n'), { h
 /** Addresses verified at the same time; more would only wait for the limits of operators. */
 const PARALLEL_MAX = 20
 
+/** Where addresses are verified: by an engine in this process, or by a service. */
+type Verifier = {
+  verify(address: string): Promise<Verified>
+  /** Prints what the results say about this machine. */
+  printNotes(results: readonly Result[]): void
+  close(): Promise<void>
+}
+
 /** Runs `ev verify` and returns the exit code. */
 export async function verifyCommand(
   context: CliContext,
   addresses: readonly string[],
   flags: VerifyFlags,
 ): Promise<number> {
-  const config = readConfig(context, flags)
   const include = includes(flags)
   const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
-  const log = stderrLog(context, config, () => terminalWidth(context, context.stderr))
-  const reachability = createOutboundHint(format === 'text' ? withoutRejections(log) : log, config)
-  const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
-    sandbox: flags.sandbox ?? false,
-  })
   const hasNotes = format === 'text' && !flags.quiet
   // A dialogue belongs to its address, so --explain prints several addresses one below the other.
   const isTable = format === 'text' && !flags.explain && isSeveral(addresses)
-  const options = {
-    checkSmtp: flags.smtp ?? true,
-    ...(flags.explain ? { include: ['dialogue' as const] } : {}),
-  }
-  const feedback = flags.sandbox ? null : await findFeedback(context, config)
-  const verify = async (text: string) => {
-    const result = await engine.verify(cleaned(context, text, !hasNotes), options)
-    return feedback === null ? result : feedback.adjust(result)
-  }
+  const verifier =
+    flags.service === undefined
+      ? await createLocalVerifier(context, flags, { isText: format === 'text', hasNotes })
+      : await createRemoteVerifier(flags.service, flags)
+  const verify = (text: string) => verifier.verify(cleaned(context, text, !hasNotes))
   const progress = isTable && hasNotes ? await showProgress(context) : null
   const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false })
-  const print = (result: Result) => {
+  const print = ({ result, toObject }: Verified) => {
     progress?.add()
     if (format === 'ndjson') {
-      context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
+      context.stdout.write(`${JSON.stringify(toObject(include))}\n`)
     } else if (format === 'text' && !isTable) {
       context.stdout.write(`${resultText(context, result)}\n`)
     } else if (format === 'csv') {
@@ -87,26 +87,76 @@ export async function verifyCommand(
   context.signals.once('SIGINT', stop)
   try {
     if (format === 'csv') context.stdout.write(csv.begin)
-    const results = await inOrder(textsOf(context, addresses), verify, print)
+    const verified = await inOrder(textsOf(context, addresses), verify, print)
+    const results = verified.map(({ result }) => result)
     progress?.end()
     if (isTable) context.stdout.write(resultsText(context, results))
     if (results.length === 0) throw new EvError('bad_input', 'No addresses on stdin.')
     if (format === 'json') {
-      const objects = results.map(result => presentResult(result, include))
+      const objects = verified.map(({ toObject }) => toObject(include))
       const isOne = addresses.length === 1 && objects.length === 1
       printJson(context, isOne ? objects[0] : objects)
     }
-    for (const result of results) reachability.note(result)
-    const outboundHint = reachability.atEnd()
-    if (outboundHint !== null) printMessage(context, 'warning', outboundHint)
-    const hint = hasNotes && reachability.hasReached() ? heloHint(config) : null
-    if (hint !== null) printMessage(context, 'note', hint)
+    verifier.printNotes(results)
     return exitCode(results)
   } finally {
     progress?.end()
     context.signals.off('SIGINT', stop)
-    await engine.close()
-    await feedback?.close()
+    await verifier.close()
+  }
+}
+
+type NoteOptions = {
+  readonly isText: boolean
+  /** Whether notes about the settings are printed. */
+  readonly hasNotes: boolean
+}
+
+async function createLocalVerifier(
+  context: CliContext,
+  flags: VerifyFlags,
+  { isText, hasNotes }: NoteOptions,
+): Promise<Verifier> {
+  const config = readConfig(context, flags)
+  const log = stderrLog(context, config, () => terminalWidth(context, context.stderr))
+  const reachability = createOutboundHint(isText ? withoutRejections(log) : log, config)
+  const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
+    sandbox: flags.sandbox ?? false,
+  })
+  const feedback = flags.sandbox ? null : await findFeedback(context, config)
+  const options = {
+    checkSmtp: flags.smtp ?? true,
+    ...(flags.explain ? { include: ['dialogue' as const] } : {}),
+  }
+  return {
+    async verify(address) {
+      const found = await engine.verify(address, options)
+      const result = feedback === null ? found : await feedback.adjust(found)
+      return { result, toObject: include => presentResult(result, include) }
+    },
+    printNotes(results) {
+      for (const result of results) reachability.note(result)
+      const outboundHint = reachability.atEnd()
+      if (outboundHint !== null) printMessage(context, 'warning', outboundHint)
+      const hint = hasNotes && reachability.hasReached() ? heloHint(config) : null
+      if (hint !== null) printMessage(context, 'note', hint)
+    },
+    async close() {
+      await engine.close()
+      await feedback?.close()
+    },
+  }
+}
+
+async function createRemoteVerifier(
+  service: NonNullable<VerifyFlags['service']>,
+  { sandbox = false, smtp = true, explain = false }: VerifyFlags,
+): Promise<Verifier> {
+  const client = await connectService(service, { sandbox })
+  return {
+    verify: address => verifyRemotely(client, address, { checkSmtp: smtp, withDialogue: explain }),
+    printNotes() {},
+    async close() {},
   }
 }
 
@@ -146,13 +196,13 @@ async function findFeedback(context: CliContext, config: Config): Promise<LocalF
 /** Verifies a few at a time and prints each result as soon as all results before it are printed. */
 async function inOrder(
   texts: AsyncIterable<string>,
-  verify: (text: string) => Promise<Result>,
-  print: (result: Result) => void,
-): Promise<Result[]> {
-  const results: Result[] = []
+  verify: (text: string) => Promise<Verified>,
+  print: (verified: Verified) => void,
+): Promise<Verified[]> {
+  const results: Verified[] = []
   const inFlight: Promise<void>[] = []
   let last = Promise.resolve()
-  const printAfter = async (run: Promise<Result>, before: Promise<void>) => {
+  const printAfter = async (run: Promise<Verified>, before: Promise<void>) => {
     const [result] = await Promise.all([run, before])
     print(result)
     results.push(result)

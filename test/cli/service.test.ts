@@ -167,3 +167,31 @@ describe('the key and the URL', () => {
     expect(await run(['keys'], { EV_URL: service.url, EV_KEY: key })).toMatchObject({ code: 78 })
   })
 })
+
+describe('ev verify', () => {
+  const addresses = ['valid@x.example', 'invalid@y.example', 'disposable@z.example', 'n/a']
+  const verify = (...args: string[]) => ['verify', '--sandbox', ...args]
+  /** Times and the duration of a lookup differ from run to run. */
+  const withoutTimes = ({ stdout, ...ran }: Awaited<ReturnType<typeof there>>) => ({
+    ...ran,
+    stdout: stdout
+      .replace(/("response_time": ?)\d+|("\w+_ms": ?)\d+/g, '$1$2')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '')
+      .replace(/^( *time +)[\d,]+ ms$/gm, '$1'),
+  })
+
+  test.each([
+    [verify('valid@x.example'), 0],
+    [verify('role@x.example', '--json', '--include', 'flags,evidence'), 1],
+    [verify(...addresses), 1],
+    [verify(...addresses, '--json'), 1],
+    [verify(...addresses, '--ndjson', '--include', 'flags'), 1],
+    [verify(...addresses, '--format', 'csv'), 1],
+    [verify('timeout@x.example'), 2],
+  ] as const)('%j prints what it prints here, and exits with %i', async (args, code) => {
+    const local = await here(...args)
+    const remote = await there(...args)
+    expect(withoutTimes(remote)).toEqual(withoutTimes(local))
+    expect(remote.code).toBe(code)
+  })
+})

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { deduplicateOption, metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
@@ -13,6 +14,7 @@ Examples:
 Exit codes: 0 all addresses are deliverable; 1 at least one is risky or undeliverable; 2 at least one is unknown, and the others are deliverable.`
 
 export function defineVerify(verify: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksOnService(verify)
   verify
     .argument('<address...>', 'address to verify; - reads addresses from stdin, one per line')
     .addOption(
