@@ -1,23 +1,41 @@
-import {
-  AUDIT_ACTIONS,
-  type AuditAction,
-  type AuditTable,
-  getAuditPage,
-  isAuditAction,
-  presentEntry,
-} from '../audit.ts'
+import type { Command } from 'commander'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext } from './context.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
 import { parseInteger, parseSince } from './flag-values.ts'
-import { withAccounts } from './local/with-accounts.ts'
 import { printJson, printMessage, printText, timeText } from './print.ts'
-import { selectAccount } from './select-account.ts'
-import { readConfig } from './settings.ts'
+import { getRemoteAudit, type ListAudit, type OwnedEntry } from './remote/audit.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
 
-export type AuditFlags = {
+const EXAMPLES = `
+Examples:
+  ev audit
+  ev audit --action key.created --since 7d
+  ev audit --account shop --limit 1000 --json
+
+The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, and downloads of results.
+An entry has the actor, the IP address and the target. Entries are kept for a year.`
+
+export function defineAudit(audit: Command, context: CliContext, setExitCode: SetExitCode): void {
+  audit
+    .option('--account <account>', 'only entries of this account, by ID or name')
+    .option('--action <name>', 'only entries with this action, such as key.created')
+    .option('--since <time>', 'only entries since this time: 7d, 12h, or a date such as 2030-01-31')
+    .option('--limit <n>', 'number of entries, up to 10000 (default: 50)')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      setExitCode(await auditCommand(context, flags))
+    })
+  addSettings(audit, context, DATA_SETTINGS)
+  worksOnService(audit)
+}
+
+type AuditFlags = ServiceFlags & {
   readonly account?: string
   readonly action?: string
   readonly since?: string
@@ -30,36 +48,41 @@ const ROWS = 50
 /** A page of this size is read into memory. */
 const ROWS_MAX = 10_000
 
-/** Runs `ev audit` and returns the exit code. */
-export function auditCommand(context: CliContext, flags: AuditFlags): Promise<number> {
+async function auditCommand(context: CliContext, flags: AuditFlags): Promise<number> {
   const max = parseInteger('--limit', flags.limit ?? `${ROWS}`, [1, ROWS_MAX])
-  const action = parseAction(flags.action)
+  const action = await parseAction(flags.action)
   const now = context.clock.now()
   const since = flags.since === undefined ? undefined : parseSince(flags.since, now)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const account = flags.account === undefined ? null : selectAccount(accounts, flags.account)
-    const query = { accountId: account?.id ?? null, action, since, before: null }
-    const found = await getAuditPage(database, { ...query, max: max + 1 })
-    const rows = found.slice(0, max)
-    if (flags.json) {
-      printJson(
-        context,
-        rows.map(row => ({ account_id: row.account_id, ...presentEntry(row) })),
-      )
-    } else if (rows.length === 0) {
-      printText(context, 'No entries in the audit log.')
-    } else {
-      context.stdout.write(table(COLUMNS, rows.map(rowOf), widthOf(context, context.stdout)))
-      if (found.length > max) {
-        printMessage(context, 'note', 'Older entries are not shown. To show more, set --limit.')
-      }
+  const list = await openAudit(context, flags)
+  const found = await list({ account: flags.account, action, since, max: max + 1 })
+  const entries = found.slice(0, max)
+  if (flags.json) {
+    printJson(
+      context,
+      entries.map(({ account_id, ...entry }) => ({ account_id, ...entry })),
+    )
+  } else if (entries.length === 0) {
+    printText(context, 'No entries in the audit log.')
+  } else {
+    context.stdout.write(table(COLUMNS, entries.map(rowOf), widthOf(context, context.stdout)))
+    if (found.length > max) {
+      printMessage(context, 'note', 'Older entries are not shown. To show more, set --limit.')
     }
-    return 0
-  })
+  }
+  return 0
 }
 
-function parseAction(value: string | undefined): AuditAction | undefined {
-  if (value === undefined || isAuditAction(value)) return value
+async function openAudit(context: CliContext, flags: AuditFlags): Promise<ListAudit> {
+  if (flags.service !== undefined) return getRemoteAudit(await connectService(flags.service))
+  const config = readConfig(context, flags)
+  const { getLocalAudit } = await import('./local/audit.ts')
+  return getLocalAudit(context, config)
+}
+
+async function parseAction(value: string | undefined): Promise<OwnedEntry['action'] | undefined> {
+  if (value === undefined) return undefined
+  const { AUDIT_ACTIONS, isAuditAction } = await import('../audit.ts')
+  if (isAuditAction(value)) return value
   throw new EvError(
     'usage',
     `Unknown action "${sanitizeText(value)}". Actions: ${AUDIT_ACTIONS.join(', ')}.`,
@@ -76,17 +99,17 @@ const COLUMNS = [
   { title: 'CHANGED', dropRank: 1 },
 ]
 
-const rowOf = (row: AuditTable): string[] => [
-  timeText(row.created_at),
-  row.action,
-  row.target_id ?? '–',
-  row.target_name ?? '–',
-  actorText(row),
-  row.ip ?? '–',
-  presentEntry(row).changed?.join(', ') ?? '–',
+const rowOf = (entry: OwnedEntry): string[] => [
+  timeText(Date.parse(entry.created_at)),
+  entry.action,
+  entry.target_id ?? '–',
+  sanitizeText(entry.target_name ?? '–'),
+  actorText(entry),
+  entry.ip ?? '–',
+  entry.changed?.join(', ') ?? '–',
 ]
 
-const actorText = ({ actor, key_id, session_id }: AuditTable) => {
+const actorText = ({ actor, key_id, session_id }: OwnedEntry) => {
   if (actor === 'command_line') return 'command line'
   return (actor === 'session' ? session_id : key_id) ?? actor
 }

@@ -72,7 +72,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'schedules',
         description: 're-verify lists of the service on a schedule',
-        load: async () => (await import('./commands/schedules.ts')).defineSchedules,
+        load: async () => (await import('./schedules.ts')).defineSchedules,
       },
       {
         name: 'feedback',
@@ -82,7 +82,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'audit',
         description: 'show the audit log',
-        load: async () => (await import('./commands/accounts.ts')).defineAudit,
+        load: async () => (await import('./audit.ts')).defineAudit,
       },
     ],
   },

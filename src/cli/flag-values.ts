@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import { CLASSES, type Class } from '../engine/verdict/reason.ts'
 import type { DeduplicateBy } from '../jobs/import/import-counter.ts'
 import type { Metadata } from '../jobs/job-store.ts'
 import { checkMetadata } from '../jobs/metadata.ts'
@@ -23,6 +24,19 @@ export function parseInteger(
 /** Parses a port to listen on; 0 for a free port. */
 export const parsePort = (flag: string, value: string): number =>
   parseInteger(flag, value, [0, 65_535])
+
+/** Parses the value of `--only`. Throws EvError('usage'). */
+export function parseClasses(value: string): Class[] {
+  const names = value.split(',').map(name => name.trim())
+  const unknown = names.find(name => !CLASSES.some(klass => klass === name))
+  if (unknown !== undefined) {
+    throw new EvError(
+      'usage',
+      `--only has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${CLASSES.join(', ')}.`,
+    )
+  }
+  return CLASSES.filter(klass => names.includes(klass))
+}
 
 /** The formats of results, in the order of help. */
 export const OUTPUT_FORMATS = ['csv', 'xlsx', 'ndjson', 'json'] as const

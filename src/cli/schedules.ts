@@ -1,36 +1,45 @@
-import { accountIn } from '../accounts/account-store.ts'
-import type { SteadyClock } from '../db/steady-clock.ts'
-import { OLDER_THAN_DAYS_MAX } from '../jobs/reverify/selection.ts'
-import {
-  EVERY_DAYS_MAX,
-  presentSchedule,
-  RUN_ERRORS,
-  runStatus,
-  type Schedule,
-  toOptions,
-} from '../jobs/schedules/schedule.ts'
-import { allSchedules } from '../jobs/schedules/schedule-store.ts'
-import {
-  createSchedule,
-  deleteSchedule,
-  getSchedule,
-  updateSchedule,
-} from '../jobs/schedules/schedules.ts'
-import { EvError } from '../platform/error.ts'
+import type { Command } from 'commander'
+import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
-import { parseClasses } from './bulk/output-plan.ts'
-import { confirm } from './confirm.ts'
-import type { CliContext } from './context.ts'
-import { parseInteger } from './flag-values.ts'
-import { withJob } from './jobs/job-status.ts'
-import { withAccounts } from './local/with-accounts.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { noSuchCommand } from './commands/help.ts'
+import { confirm, YES } from './confirm.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
+import { parseClasses, parseInteger } from './flag-values.ts'
 import { printJson, printText, timeText } from './print.ts'
-import { selectAccount } from './select-account.ts'
-import { readConfig } from './settings.ts'
+import {
+  createRemoteSchedules,
+  type OwnedSchedule,
+  type SchedulesBackend,
+} from './remote/schedules.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, keyValues, table } from './table.ts'
 import { widthOf } from './width.ts'
 
-export type ScheduleFlags = {
+const EXAMPLES = `
+Examples:
+  ev schedules
+  ev schedules create job_4kq2 --every 30 --only unknown --older-than 90
+  ev schedules pause sch_4kq2
+
+"ev serve" must be running when a schedule is due.`
+
+export function defineSchedules(
+  schedules: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  schedules.addHelpText('after', EXAMPLES)
+  addList(schedules, context, setExitCode)
+  addCreate(schedules, context, setExitCode)
+  addShow(schedules, context, setExitCode)
+  addPauseAndResume(schedules, context, setExitCode)
+  addDelete(schedules, context, setExitCode)
+}
+
+type ScheduleFlags = ServiceFlags & {
   readonly account?: string
   readonly every?: string
   readonly only?: string
@@ -41,115 +50,177 @@ export type ScheduleFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev schedules list` and returns the exit code. */
-export function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const all = await allSchedules(database)
-    const accountId = flags.account === undefined ? null : selectAccount(accounts, flags.account).id
-    const schedules = all.filter(one => accountId === null || one.account_id === accountId)
-    if (flags.json)
-      printJson(
-        context,
-        schedules.map(one => scheduleObject(one, database.steadyClock)),
-      )
-    else if (schedules.length === 0) {
-      printText(context, 'No schedules. To create one, run "ev schedules create JOB --every DAYS".')
-    } else {
-      const rows = schedules.map(one => rowOf(one, database.steadyClock))
-      context.stdout.write(table(COLUMNS, rows, widthOf(context, context.stdout)))
-    }
-    return 0
-  })
+async function openSchedules(context: CliContext, flags: ScheduleFlags): Promise<SchedulesBackend> {
+  if (flags.service !== undefined) return createRemoteSchedules(await connectService(flags.service))
+  const config = readConfig(context, flags)
+  const { createLocalSchedules } = await import('./local/schedules.ts')
+  return createLocalSchedules(context, config)
 }
 
-/** Runs `ev schedules create` and returns the exit code. */
-export function createScheduleCommand(
+function addList(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = schedules
+    .command('list', { isDefault: true })
+    .description('list all schedules, newest first')
+    .allowExcessArguments()
+    .option('--account <account>', 'only schedules of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev schedules list\n  ev schedules --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, schedules)
+      setExitCode(await listSchedulesCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
+}
+
+function addCreate(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const create = schedules
+    .command('create')
+    .description('create a schedule that re-verifies a list')
+    .argument('<job>', 'ID of the list, or a unique prefix')
+    .requiredOption('--every <days>', 'days between runs, from 1 to 365')
+    .option('--only <class,…>', 're-verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 're-verify only rows whose result is older than this')
+    .option('--notify', 'email the account after each run')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev schedules create job_4kq2 --every 30\n  ev schedules create job_4kq2 --every 7 --only unknown --older-than 90',
+    )
+    .action(async (jobId: string, flags) => {
+      setExitCode(await createScheduleCommand(context, jobId, flags))
+    })
+  addSettings(create, context, DATA_SETTINGS)
+  worksOnService(create)
+}
+
+function addShow(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const show = schedules
+    .command('show')
+    .description('show a schedule and its last run')
+    .argument('<schedule>', 'ID of the schedule')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev schedules show sch_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await showScheduleCommand(context, id, flags))
+    })
+  addSettings(show, context, DATA_SETTINGS)
+  worksOnService(show)
+}
+
+function addPauseAndResume(
+  schedules: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  for (const [name, active, description] of [
+    ['pause', false, 'pause a schedule'],
+    ['resume', true, 'resume a schedule; the next run is after one interval'],
+  ] as const) {
+    const command = schedules
+      .command(name)
+      .description(description)
+      .argument('<schedule>', 'ID of the schedule')
+      .addHelpText('after', `\nExamples:\n  ev schedules ${name} sch_4kq2`)
+      .action(async (id: string, flags) => {
+        setExitCode(await activateScheduleCommand(context, id, flags, active))
+      })
+    addSettings(command, context, DATA_SETTINGS)
+    worksOnService(command)
+  }
+}
+
+function addDelete(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const remove = schedules
+    .command('delete')
+    .description('delete a schedule; the jobs that it created are kept')
+    .argument('<schedule>', 'ID of the schedule')
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev schedules delete sch_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await deleteScheduleCommand(context, id, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+  worksOnService(remove)
+}
+
+async function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): Promise<number> {
+  const schedules = await (await openSchedules(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, schedules.map(scheduleObject))
+  else if (schedules.length === 0) {
+    printText(context, 'No schedules. To create one, run "ev schedules create JOB --every DAYS".')
+  } else {
+    context.stdout.write(table(COLUMNS, schedules.map(rowOf), widthOf(context, context.stdout)))
+  }
+  return 0
+}
+
+async function createScheduleCommand(
   context: CliContext,
   jobId: string,
   flags: ScheduleFlags,
 ): Promise<number> {
   const { every = '', only, olderThan, notify = false } = flags
+  const { OLDER_THAN_DAYS_MAX } = await import('../jobs/reverify/selection.ts')
   const options = {
-    everyDays: parseInteger('--every', every, [1, EVERY_DAYS_MAX]),
-    classes: only === undefined ? null : parseClasses(only),
-    olderThanDays:
-      olderThan === undefined
-        ? null
-        : parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]),
+    every_days: parseInteger('--every', every, [1, EVERY_DAYS_MAX]),
+    ...(only === undefined ? {} : { only: [...parseClasses(only)] }),
+    ...(olderThan === undefined
+      ? {}
+      : { older_than_days: parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]) }),
     notify,
   }
-  return withJob(context, readConfig(context, flags), jobId, async (database, job) => {
-    const { clock, random } = context
-    const account = await accountIn(database.db, job.account_id ?? '')
-    if (notify && account !== null && account.email === null) {
-      throw new EvError(
-        'usage',
-        '--notify needs an email address of the account. Set it with "ev accounts set-email".',
-      )
-    }
-    const input = { job, keyId: job.key_id ?? '', ...options }
-    const created = await createSchedule({ database, clock, random }, input)
-    if (flags.json) printJson(context, scheduleObject(created, database.steadyClock))
-    else printText(context, `Created ${created.id}. ${nextText(created, database.steadyClock)}`)
-    return 0
-  })
+  const created = await (await openSchedules(context, flags)).create(jobId, options)
+  if (flags.json) printJson(context, scheduleObject(created))
+  else printText(context, `Created ${created.id}. ${nextText(created)}`)
+  return 0
 }
 
-/** Runs `ev schedules show` and returns the exit code. */
-export function showScheduleCommand(
+async function showScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const schedule = await getSchedule(database.db, { id, accountId: null })
-    if (flags.json) printJson(context, scheduleObject(schedule, database.steadyClock))
-    else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule, database.steadyClock)}`)
-    return 0
-  })
+  const schedule = await (await openSchedules(context, flags)).get(id)
+  if (flags.json) printJson(context, scheduleObject(schedule))
+  else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule)}`)
+  return 0
 }
 
 /** Runs `ev schedules pause` or `resume` and returns the exit code. */
-export function activateScheduleCommand(
+async function activateScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
   active: boolean,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const changed = await updateSchedule({ database }, { id, accountId: null }, { active })
-    const next = active ? nextText(changed, database.steadyClock) : ''
-    printText(context, active ? `Resumed ${id}. ${next}` : `Paused ${id}.`)
-    return 0
-  })
+  const changed = await (await openSchedules(context, flags)).setActive(id, active)
+  printText(context, active ? `Resumed ${id}. ${nextText(changed)}` : `Paused ${id}.`)
+  return 0
 }
 
-/** Runs `ev schedules delete` and returns the exit code. */
-export function deleteScheduleCommand(
+async function deleteScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const target = { id, accountId: null }
-    await getSchedule(database.db, target)
-    await confirm(context, flags, `delete the schedule ${id}; the jobs that it created stay`)
-    await deleteSchedule({ database }, target)
-    printText(context, `Deleted schedule ${id}.`)
-    return 0
-  })
+  const schedules = await openSchedules(context, flags)
+  await schedules.get(id)
+  await confirm(context, flags, `delete the schedule ${id}; the jobs that it created stay`)
+  await schedules.delete(id)
+  printText(context, `Deleted schedule ${id}.`)
+  return 0
 }
 
-const scheduleObject = (schedule: Schedule, clock: SteadyClock) => {
-  const { id, ...rest } = presentSchedule(schedule, clock)
-  return { id, account_id: schedule.account_id, ...rest }
-}
+const scheduleObject = ({ id, account_id, ...rest }: OwnedSchedule) => ({ id, account_id, ...rest })
 
-const nextText = (schedule: Schedule, clock: SteadyClock) =>
-  `The service verifies ${schedule.latest_job_id} again every ${pluralize(schedule.every_days, 'day')}, first on ${nextRunText(schedule, clock)}.`
+const latestJob = ({ job_id, last_job_id }: OwnedSchedule) => last_job_id ?? job_id
 
-const nextRunText = ({ next_run_at }: Schedule, clock: SteadyClock) =>
-  next_run_at === null ? 'paused' : timeText(clock.toWallTime(next_run_at))
+const nextText = (schedule: OwnedSchedule) =>
+  `The service verifies ${latestJob(schedule)} again every ${pluralize(schedule.every_days, 'day')}, first on ${nextRunText(schedule)}.`
+
+const nextRunText = ({ next_run_at }: OwnedSchedule) =>
+  next_run_at === null ? 'paused' : timeText(Date.parse(next_run_at))
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -161,38 +232,40 @@ const COLUMNS: readonly Column[] = [
   { title: 'LIST' },
 ]
 
-const rowOf = (schedule: Schedule, clock: SteadyClock): string[] => [
+const rowOf = (schedule: OwnedSchedule): string[] => [
   schedule.id,
   schedule.account_id,
   pluralize(schedule.every_days, 'day'),
   conditionText(schedule),
-  nextRunText(schedule, clock),
-  runStatus(schedule) ?? '–',
-  schedule.latest_job_id,
+  nextRunText(schedule),
+  schedule.last_run?.status ?? '–',
+  latestJob(schedule),
 ]
 
-function conditionText(schedule: Schedule): string {
-  const { classes, olderThanDays } = toOptions(schedule)
+function conditionText({ only, older_than_days }: OwnedSchedule): string {
   const conditions = [
-    ...(classes === null ? [] : [classes.join(', ')]),
-    ...(olderThanDays === null ? [] : [`older than ${pluralize(olderThanDays, 'day')}`]),
+    ...(only === null ? [] : [only.join(', ')]),
+    ...(older_than_days === null ? [] : [`older than ${pluralize(older_than_days, 'day')}`]),
   ]
   return conditions.length === 0 ? 'all' : conditions.join(' or ')
 }
 
-function factsOf(context: CliContext, schedule: Schedule, clock: SteadyClock): string {
-  const { job_id, latest_job_id, last_run_at, last_error } = schedule
+function factsOf(context: CliContext, schedule: OwnedSchedule): string {
+  const { last_run, last_error, last_job_id } = schedule
   const facts: [string, string | null][] = [
     ['account', schedule.account_id],
-    ['list', job_id],
+    ['list', schedule.job_id],
     ['every', pluralize(schedule.every_days, 'day')],
     ['rows', conditionText(schedule)],
-    ['notify', schedule.notify === 1 ? 'by mail' : null],
-    ['next run', nextRunText(schedule, clock)],
-    ['last run', last_run_at === null ? null : `${runStatus(schedule)}, ${timeText(last_run_at)}`],
-    ['reason', last_error === null ? null : RUN_ERRORS[last_error]],
-    ['last job', latest_job_id === job_id ? null : latest_job_id],
-    ['created', timeText(schedule.created_at)],
+    ['notify', schedule.notify ? 'by mail' : null],
+    ['next run', nextRunText(schedule)],
+    [
+      'last run',
+      last_run === null ? null : `${last_run.status}, ${timeText(Date.parse(last_run.at))}`,
+    ],
+    ['reason', last_error === null ? null : sanitizeText(last_error.message, 500)],
+    ['last job', last_job_id],
+    ['created', timeText(Date.parse(schedule.created_at))],
   ]
   return keyValues(facts, { width: widthOf(context, context.stdout), nameWidth: 10 })
 }

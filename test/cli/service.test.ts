@@ -88,6 +88,17 @@ test('manages accounts with the key of an admin account', async () => {
   }
 })
 
+test('shows the audit log and refuses another account', async () => {
+  await expectSame('audit', '--account', 'default')
+  await expectSame('audit', '--action', 'session.started', '--limit', '1', '--json')
+  await expectSame('schedules')
+  await expectSame('schedules', '--json')
+  expect(await there('audit', '--account', 'Other')).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining('cannot address account "Other"'),
+  })
+})
+
 describe('the key and the URL', () => {
   const run = (args: string[], environment: Record<string, string> = {}) =>
     runEv(args, { home, environment })

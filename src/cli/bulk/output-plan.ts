@@ -7,6 +7,7 @@ import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { parseClasses } from '../flag-values.ts'
 import { partialPath, resolveOutput } from './output-sink.ts'
 import type { Format } from './row-text.ts'
 
@@ -105,19 +106,6 @@ export function checkRowCount(rows: number, format: Format = 'csv'): void {
     'usage',
     `The list has ${formatNumber(rows)} rows, but a worksheet has at most ${formatNumber(SHEET_ROWS_MAX)}. Name a CSV file with -o, such as out.csv.`,
   )
-}
-
-/** Parses the value of `--only`. Throws EvError('usage'). */
-export function parseClasses(value: string): Class[] {
-  const names = value.split(',').map(name => name.trim())
-  const unknown = names.find(name => !CLASSES.some(klass => klass === name))
-  if (unknown !== undefined) {
-    throw new EvError(
-      'usage',
-      `--only has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${CLASSES.join(', ')}.`,
-    )
-  }
-  return CLASSES.filter(klass => names.includes(klass))
 }
 
 /** Inserts the class before the extension: `out.csv` becomes `out.risky.csv`. */

@@ -3,11 +3,11 @@ import type { Database } from '../../db/database.ts'
 import { isLocked, jobLock } from '../../db/file-lock.ts'
 import { findJobs } from '../../jobs/job-list.ts'
 import { getListName, type Job } from '../../jobs/job-store.ts'
-import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, isServed, openAll } from '../database.ts'
+import { parseJobPrefix, selectJob } from '../remote/jobs.ts'
 import { stdinCopyName } from './stdin-copy.ts'
 
 /**
@@ -95,26 +95,12 @@ export const belongsTo = (databases: readonly Database[], { dialect }: Database,
     ? true
     : isOfService(job) === (dialect === 'postgres')
 
-/** Shorter prefixes could select the wrong job by a typo. */
-const PREFIX_MIN = 4
-
 type Found = { readonly database: Database; readonly job: Job }
 
 async function findByPrefix(databases: readonly Database[], idOrPrefix: string): Promise<Found> {
-  const prefix = /^(job|ver)_/.test(idOrPrefix) ? idOrPrefix : `job_${idOrPrefix}`
-  if (prefix.length < 'job_'.length + PREFIX_MIN) {
-    throw new EvError(
-      'usage',
-      `"${sanitizeText(idOrPrefix)}" is too short for a job ID. Give at least ${PREFIX_MIN} characters after "job_".`,
-    )
-  }
-  const [found, another] = await findAll(databases, prefix)
-  if (found === undefined) throw unknownJob(idOrPrefix)
-  if (another === undefined || found.job.id === prefix) return found
-  throw new EvError(
-    'usage',
-    `"${sanitizeText(idOrPrefix)}" matches ${found.job.id} and ${another.job.id}. Give more characters of the ID.`,
-  )
+  const prefix = parseJobPrefix(idOrPrefix)
+  const found = await findAll(databases, prefix)
+  return selectJob(found, idOrPrefix, prefix, ({ job }) => job.id)
 }
 
 async function findAll(databases: readonly Database[], prefix: string): Promise<Found[]> {
@@ -125,9 +111,3 @@ async function findAll(databases: readonly Database[], prefix: string): Promise<
   )
   return (await Promise.all(found)).flat()
 }
-
-const unknownJob = (idOrPrefix: string) =>
-  new EvError(
-    'no_input',
-    `Job ${sanitizeText(idOrPrefix)} does not exist. To list jobs, run "ev jobs".`,
-  )
