@@ -68,7 +68,7 @@ export function selectService(context: CliContext, ev: Command, action: Command)
 const notOnService = (source: string, action: Command) =>
   new EvError(
     'usage',
-    `${source}, but "${pathOf(action)}" works only on this machine: the HTTP API has no such operation. To run it here, ${HERE}.`,
+    `${source}, but "${pathOf(action)}" works only on this machine. To run it here, ${HERE}.`,
   )
 
 const HERE = 'omit --url and unset EV_URL'

@@ -3,7 +3,7 @@ import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 
 /** Shorter prefixes could select the wrong job by a typo. */
-export const PREFIX_MIN = 4
+const PREFIX_MIN = 4
 
 /** Adds what users leave out. Throws EvError if the prefix of an ID is too short. */
 export function parseJobPrefix(idOrPrefix: string): string {

@@ -16,7 +16,7 @@ export type SchedulesBackend = {
 
 export type OwnedSchedule = Schedule & { readonly account_id: string }
 
-export type ScheduleOptions = Omit<NewScheduleRequest, 'job_id'>
+type ScheduleOptions = Omit<NewScheduleRequest, 'job_id'>
 
 /** Manages the schedules of the account of a key. */
 export function createRemoteSchedules(client: EvClient): SchedulesBackend {
