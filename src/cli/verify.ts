@@ -78,9 +78,8 @@ export async function verifyCommand(
     } else if (format === 'text' && !isTable) {
       context.stdout.write(`${resultText(context, result)}\n`)
     } else if (format === 'csv') {
-      context.stdout.write(
-        csv.row({ row: 1, line: 1, text: result.email, cells: [result.email] }, result),
-      )
+      const row = { row: 1, line: 1, text: result.email, cells: [result.email] }
+      for (const text of csv.rows([{ row, result }])) context.stdout.write(text)
     }
   }
   const stop = () => context.exit(EXIT_CODES.interrupted)

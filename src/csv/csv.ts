@@ -21,6 +21,7 @@ export {
   columnNames,
   createRowWriter,
   isFormula,
+  type OutputRow,
   type RowWriter,
   type Value,
 } from './writer.ts'

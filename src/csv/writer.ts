@@ -1,12 +1,22 @@
 import { type Options, stringify } from 'csv-stringify/sync'
 import type { ListDialect } from './dialect.ts'
 
+/** A row of the output: its original cells in order, then the added values. */
+export type OutputRow = { readonly cells: readonly string[]; readonly values: readonly Value[] }
+
 /** Formats the lines of the output. */
 export type RowWriter = {
   /** Returns the header line, preceded by the byte order mark if the list had one. */
   header(): string
-  /** Returns a line with the original cells in order, then the added values. */
-  row(cells: readonly string[], values: readonly Value[]): string
+  /** Returns a line for each row. */
+  rows(rows: readonly OutputRow[]): string[]
+}
+
+type WriterOptions = {
+  /** Whether cells that a spreadsheet would run as formulas stay unchanged. */
+  readonly raw?: boolean
+  /** Names of the added columns whose texts are words and times of ev, which are never quoted. */
+  readonly words?: ReadonlySet<string>
 }
 
 /**
@@ -18,40 +28,98 @@ export type RowWriter = {
 export function createRowWriter(
   dialect: ListDialect,
   added: readonly string[],
-  { raw = false }: { raw?: boolean } = {},
+  { raw = false, words = NO_WORDS }: WriterOptions = {},
 ): RowWriter {
-  const { width } = dialect
-  const sanitize = raw ? removeNul : escapeFormula
+  const { width, delimiter, newline } = dialect
+  const isWord = added.map(name => words.has(name))
+  const isText = (value: Value, column: number): value is string =>
+    typeof value === 'string' && isWord[column] !== true
   const options: Options = {
-    delimiter: dialect.delimiter,
-    record_delimiter: dialect.newline,
-    // Otherwise cells with one of the two other line breaks would be unquoted.
+    delimiter,
+    record_delimiter: RECORD_END,
+    // Otherwise cells with line breaks would be unquoted.
     quote_record_delimiter: true,
-    cast: { string: sanitize, boolean: String },
+    cast: { string: raw ? removeNul : escapeFormula },
     quoted_match: BYTE_ORDER_MARK,
   }
-  const format = (row: readonly Value[], more?: Options) =>
-    stringify([row], more === undefined ? options : { ...options, ...more })
-  const line = (cells: readonly string[], values: readonly Value[]) => {
-    const missing = width - cells.length
-    if (missing > PADDING_FORMATTED_MAX && cells.length > 0 && values.length > 0) {
-      const padding = dialect.delimiter.repeat(missing + 1)
-      return format(cells, { eof: false }) + padding + format(values)
+  const writeRows = (rows: readonly OutputRow[]): string[] => {
+    const batch = new CellBatch()
+    for (const { cells, values } of rows) {
+      if (width > 0 && cells.length > 0) batch.addCells(cells.slice(0, width))
+      for (let i = 0; i < values.length; i++) {
+        const value = values[i] ?? null
+        if (isText(value, i)) batch.addText(value)
+      }
+      if (cells.length > width) batch.addCells(cells.slice(width))
     }
-    const row = arrangeRow(width, cells, values)
-    return format(row, row.length === 1 ? SINGLE_CELL : undefined)
+    batch.format(options)
+    return rows.map(({ cells, values }) => {
+      let line = width > 0 && cells.length > 0 ? batch.next() : ''
+      // A row without cells has one empty cell already.
+      const missing = width - Math.max(1, cells.length)
+      if (missing > 0) line += delimiter.repeat(missing)
+      for (let i = 0; i < values.length; i++) {
+        const value = values[i] ?? null
+        if (width > 0 || i > 0) line += delimiter
+        line += isText(value, i) ? batch.next() : String(value ?? '')
+      }
+      if (cells.length > width) {
+        if (width > 0 || values.length > 0) line += delimiter
+        line += batch.next()
+      }
+      const isSingle = Math.max(width, cells.length) + values.length === 1
+      return `${isSingle && BLANK.test(line) ? `"${line}"` : line}${newline}`
+    })
   }
   return {
-    header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added),
-    row: line,
+    header() {
+      const [line = ''] = writeRows([{ cells: columnNames(dialect), values: added }])
+      return (dialect.bom ? '\uFEFF' : '') + line
+    },
+    rows: writeRows,
   }
 }
 
-/**
- * Cells that are added to a short row are formatted like others up to this number. Formatting
- * thousands of them for each row would take most of the time of a download.
- */
-const PADDING_FORMATTED_MAX = 16
+const NO_WORDS: ReadonlySet<string> = new Set()
+
+/** Ends a record between csv-stringify and `CellBatch`; no cell contains it, as NUL is removed. */
+const RECORD_END = '\0'
+
+/** The cells of a batch of rows, which csv-stringify formats in one call. */
+class CellBatch {
+  readonly #records: (readonly string[])[] = []
+  /** Index of the record of a text: a row repeats its address, and rows repeat their domains. */
+  readonly #recordOfText = new Map<string, number>()
+  /** Indexes of records in the order of `next`. */
+  readonly #order: number[] = []
+  #formatted: readonly string[] = []
+  #taken = 0
+
+  /** Adds adjacent cells of a row. */
+  addCells(cells: readonly string[]): void {
+    this.#order.push(this.#records.push(cells) - 1)
+  }
+
+  /** Adds a cell by itself. */
+  addText(text: string): void {
+    let index = this.#recordOfText.get(text)
+    if (index === undefined) {
+      index = this.#records.push([text]) - 1
+      this.#recordOfText.set(text, index)
+    }
+    this.#order.push(index)
+  }
+
+  /** Call it once, before `next`. */
+  format(options: Options): void {
+    this.#formatted = stringify([...this.#records], options).split(RECORD_END)
+  }
+
+  /** Returns the text of what was added next. */
+  next(): string {
+    return this.#formatted[this.#order[this.#taken++] ?? 0] ?? ''
+  }
+}
 
 export type Value = string | number | boolean | null
 
@@ -78,8 +146,8 @@ export const columnNames = ({ header, width, column }: ListDialect): readonly st
  * mark.
  */
 const BYTE_ORDER_MARK = /^\uFEFF/
-/** A single blank cell is quoted, or it would be read back as a blank line. */
-const SINGLE_CELL: Options = { quoted_empty: true, quoted_match: /^\s*$|^\uFEFF/ }
+/** A line of one blank cell is quoted, or it would be read back as a blank line. */
+const BLANK = /^\s*$/
 
 /**
  * Characters that start a formula in spreadsheets, including full-width forms, also behind spaces

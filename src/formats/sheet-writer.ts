@@ -1,6 +1,13 @@
 import type { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
-import { arrangeRow, columnNames, isFormula, type ListDialect, type Value } from '../csv/csv.ts'
+import {
+  arrangeRow,
+  columnNames,
+  isFormula,
+  type ListDialect,
+  type OutputRow,
+  type Value,
+} from '../csv/csv.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { columnName } from './cell-text.ts'
@@ -48,8 +55,7 @@ export function zipSheet(sheet: Readable): Readable {
 type SheetWriter = {
   /** Returns the text before the first row, with the header row. Throws EvError `bad_input`. */
   header(): string
-  /** Returns a row with the original cells in order, then the added values. */
-  row(cells: readonly string[], values: readonly Value[]): string
+  rows(rows: readonly OutputRow[]): string[]
   readonly end: string
 }
 
@@ -77,8 +83,10 @@ export function createSheetWriter(dialect: ListDialect, added: readonly string[]
       if (names.length > COLUMNS_MAX) throw tooManyColumns(names.length)
       return BEGIN + row(names, HEADER_STYLE)
     },
-    row: (cells, values) =>
-      row(arrangeRow(dialect.width, cells.map(toValue), values).slice(0, COLUMNS_MAX), 0),
+    rows: rows =>
+      rows.map(({ cells, values }) =>
+        row(arrangeRow(dialect.width, cells.map(toValue), values).slice(0, COLUMNS_MAX), 0),
+      ),
     end: '</sheetData></worksheet>',
   }
 }

@@ -74,7 +74,7 @@ export type ItemTable = {
   /** 1 for the first row of the list. */
   position: number
   text: string
-  /** Equal for all rows with the same address. */
+  /** Equal for all rows with the same address; empty if it is the text. */
   dedupe_key: string
   state: ItemState
   same_as: number | null

@@ -13,7 +13,8 @@ const writerOf = (header: string, added: readonly string[] = []) =>
 /** Returns the XML of the cells of a row. */
 const cellsOf = (cells: readonly string[], values: readonly Value[] = []) =>
   writerOf(cells.map((_, i) => (i === 0 ? 'email' : `c${i}`)).join(','))
-    .row(cells, values)
+    .rows([{ cells, values }])
+    .join('')
     .replace(/^<row r="1">|<\/row>$/g, '')
 
 const text = (xml: string) => /<t xml:space="preserve">(.*)<\/t>/s.exec(xml)?.[1]
@@ -21,7 +22,10 @@ const text = (xml: string) => /<t xml:space="preserve">(.*)<\/t>/s.exec(xml)?.[1
 test('a workbook has the header, the original columns and the added ones, and can be read back', async () => {
   const writer = writerOf('name,email', ['ev_valid', 'ev_confidence', 'ev_code'])
   const begin = writer.header()
-  const rows = [writer.row(['Änn & <Co>', 'ann@a.test'], [true, 0.97, null]), writer.row(['x'], [])]
+  const rows = writer.rows([
+    { cells: ['Änn & <Co>', 'ann@a.test'], values: [true, 0.97, null] },
+    { cells: ['x'], values: [] },
+  ])
   const sheet = Readable.from([begin, ...rows, writer.end])
   const path = storeFile(await buffer(zipSheet(sheet)))
   const content = await openContent(path, { expandedBytesMax: 1024 * 1024 })

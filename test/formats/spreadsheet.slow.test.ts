@@ -21,7 +21,7 @@ test.skipIf(!hasOffice)('LibreOffice finds the types of cells, and no formula', 
   const folder = tempFolder()
   const writer = createSheetWriter(dialectOf('name,email\n'), ['ev_confidence', 'ev_valid'])
   const begin = writer.header()
-  const rows = CELLS.map(cell => writer.row([cell, 'a@one.test'], [97, true]))
+  const rows = writer.rows(CELLS.map(cell => ({ cells: [cell, 'a@one.test'], values: [97, true] })))
   const sheet = Readable.from([begin, ...rows, writer.end])
   writeFileSync(join(folder, 'out.xlsx'), await buffer(zipSheet(sheet)))
   const text = readFileSync(convert(folder, 'out.xlsx', 'fods'), 'utf8')

@@ -279,7 +279,7 @@ describe('the file', () => {
   test('contains no byte of erased data, and is smaller, after compaction', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const database = await tempDatabase({ file })
-    const texts = Array.from({ length: 4_000 }, (_, n) => `user${n}@somewhere.example`)
+    const texts = Array.from({ length: 6_000 }, (_, n) => `user${n}@somewhere.example`)
     await writtenJob(database, texts, 'big')
     await writtenJob(database, ['ann@example.com', 'ben@example.com'], 'small')
     expect(await compact(database)).toBe(true)

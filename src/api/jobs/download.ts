@@ -6,6 +6,7 @@ import {
   createRowObject,
   createRowWriter,
   type ListDialect,
+  type OutputRow,
   type RowWriter,
 } from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
@@ -14,6 +15,7 @@ import {
   RESULT_COLUMNS,
   toListColumns,
   toResultColumns,
+  WORD_COLUMNS,
 } from '../../engine/verdict/present-result.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
@@ -49,7 +51,9 @@ type DownloadText = {
   readonly begin: string
   readonly between: string
   readonly end: string
-  row(row: JobRow): string
+  /** See `RowFormat`. */
+  readonly columns: number | null
+  rows(rows: readonly JobRow[]): string[]
 }
 
 const WORKBOOK_TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
@@ -67,16 +71,22 @@ function downloadText(job: Job, format: Format, options: { raw: boolean }): Down
   if (format === 'csv' || format === 'xlsx') {
     const createWriter = (columns: ListDialect, added: readonly string[]): TableWriter =>
       format === 'csv'
-        ? { ...createRowWriter(columns, added, options), end: '' }
+        ? { ...createRowWriter(columns, added, { ...options, words: WORD_COLUMNS }), end: '' }
         : createSheetWriter(columns, added)
     return dialect === null ? listTable(job, createWriter) : fileTable(job, dialect, createWriter)
   }
   const input = dialect === null ? null : createRowObject(dialect)
-  const row = (row: JobRow) =>
+  const toText = (row: JobRow) =>
     rowJson(row, row.cells === null ? null : (input?.(row.cells) ?? null))
   return format === 'json'
-    ? { begin: '[\n', between: ',\n', end: '\n]\n', row }
-    : { begin: '', between: '', end: '', row: item => `${row(item)}\n` }
+    ? { begin: '[\n', between: ',\n', end: '\n]\n', columns: null, rows: rows => rows.map(toText) }
+    : {
+        begin: '',
+        between: '',
+        end: '',
+        columns: null,
+        rows: rows => rows.map(row => `${toText(row)}\n`),
+      }
 }
 
 type TableWriter = RowWriter & { readonly end: string }
@@ -88,9 +98,12 @@ function fileTable(job: Job, dialect: ListDialect, createWriter: CreateWriter): 
   const previous = previousColumns(job)
   const added = previous.names.map(name => `ev_${name}`)
   const writer = createWriter(dialect, [...LIST_COLUMNS, ...added])
-  const row = (row: JobRow) =>
-    writer.row(row.cells ?? [], [...toListColumns(rowValues(row)), ...previous.values(row)])
-  return { begin: writer.header(), between: '', end: writer.end, row }
+  const toOutputRow = (row: JobRow): OutputRow => ({
+    cells: row.cells ?? [],
+    values: [...toListColumns(rowValues(row)), ...previous.values(row)],
+  })
+  const rows = (rows: readonly JobRow[]) => writer.rows(rows.map(toOutputRow))
+  return { begin: writer.header(), between: '', end: writer.end, columns: dialect.width, rows }
 }
 
 /** CSV as in RFC 4180. If addresses were submitted with IDs, the last column has them. */
@@ -99,12 +112,16 @@ function listTable(job: Job, createWriter: CreateWriter): DownloadText {
   const previous = previousColumns(job)
   const columns = [...RESULT_COLUMNS, ...previous.names, ...(hasIds ? ['id'] : [])]
   const writer = createWriter(NO_COLUMNS, columns)
-  const row = (row: JobRow) =>
-    writer.row(
-      [],
-      [...toResultColumns(rowValues(row)), ...previous.values(row), ...(hasIds ? [row.id] : [])],
-    )
-  return { begin: writer.header(), between: '', end: writer.end, row }
+  const toOutputRow = (row: JobRow): OutputRow => ({
+    cells: [],
+    values: [
+      ...toResultColumns(rowValues(row)),
+      ...previous.values(row),
+      ...(hasIds ? [row.id] : []),
+    ],
+  })
+  const rows = (rows: readonly JobRow[]) => writer.rows(rows.map(toOutputRow))
+  return { begin: writer.header(), between: '', end: writer.end, columns: 0, rows }
 }
 
 /** The columns of a job that verifies a list again; empty in rows that kept their result. */
@@ -382,8 +399,10 @@ async function* fileChunks(
   { classes, isFirst }: Selection,
 ): AsyncGenerator<string> {
   let before = text.begin
-  const present = (row: JobRow) => (isFirst === null || isFirst(row) ? text.row(row) : null)
-  for await (const rows of rowTexts(database, job, { classes }, present)) {
+  const present = (rows: readonly JobRow[]) =>
+    text.rows(isFirst === null ? rows : rows.filter(isFirst))
+  const format = { present, columns: text.columns }
+  for await (const rows of rowTexts(database, job, { classes }, format)) {
     yield before + rows.join(text.between)
     before = text.between
   }

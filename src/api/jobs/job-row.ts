@@ -45,9 +45,20 @@ const PAGE_LENGTH_MAX = 1024 * 1024
  */
 const TEXT_LENGTH_MAX = 64 * 1024
 
+/** Formats rows. */
+type RowFormat = {
+  /** Returns the texts of rows, without those that are left out. */
+  readonly present: (rows: readonly JobRow[]) => readonly string[]
+  /**
+   * Number of columns to which short rows are padded; null if rows are formatted one at a time, as
+   * the length of their texts is not known before.
+   */
+  readonly columns: number | null
+}
+
 /**
  * Yields the rows of a job that have a result, in the order of the list, page by page as formatted
- * by `present`, which returns null for a row that is left out. Nothing but the text of a page is
+ * by `present`. Nothing but the text of a page is
  * held in memory while a slow reader takes it: rows that did not fit are read again. Throws if rows
  * are missing at the end: a job that is deleted while it is read must not look like a shorter one.
  */
@@ -55,14 +66,14 @@ export async function* rowTexts(
   database: Database,
   job: Job,
   { classes }: RowsOptions,
-  present: (row: JobRow) => string | null,
+  format: RowFormat,
 ): AsyncGenerator<string[]> {
   const filter = classes === undefined ? {} : { classes }
   let [count, after, max] = [0, 0, PAGE_ROWS_FIRST]
   const next = async () => {
     const options = { jobId: job.id, after, max, lengthMax: PAGE_LENGTH_MAX, ...filter }
     const stored = await resultPage(database, options)
-    const page = formatRows(stored, present)
+    const page = formatRows(stored, format)
     count += page.count
     after = stored[page.read - 1]?.position ?? after
     max = Math.min(PAGE_ROWS_MAX, 2 * page.read)
@@ -86,24 +97,42 @@ type FormattedRows = {
   readonly count: number
 }
 
-function formatRows(
-  stored: readonly ResultRow[],
-  present: (row: JobRow) => string | null,
-): FormattedRows {
+function formatRows(stored: readonly ResultRow[], { present, columns }: RowFormat): FormattedRows {
   const texts: string[] = []
   let [read, count, length] = [0, 0, 0]
-  for (const one of stored) {
-    if (length >= TEXT_LENGTH_MAX) break
-    read += 1
-    for (const row of toRow(one)) {
-      count += 1
-      const text = present(row)
-      if (text === null) continue
+  while (read < stored.length && length < TEXT_LENGTH_MAX) {
+    const group = stored.slice(
+      read,
+      endOfGroup(stored, read, { columns, lengthMax: TEXT_LENGTH_MAX - length }),
+    )
+    read += group.length
+    const rows = group.flatMap(toRow)
+    count += rows.length
+    for (const text of present(rows)) {
       texts.push(text)
       length += text.length
     }
   }
   return { texts, read, count }
+}
+
+/**
+ * Returns the index after the rows from `start` on that are formatted together: as few as have about
+ * this length as text.
+ */
+function endOfGroup(
+  stored: readonly ResultRow[],
+  start: number,
+  { columns, lengthMax }: Pick<RowFormat, 'columns'> & { readonly lengthMax: number },
+): number {
+  if (columns === null) return start + 1
+  let length = 0
+  let end = start
+  for (; end < stored.length && length < lengthMax; end++) {
+    const row = stored[end]
+    length += columns + (row?.cells?.length ?? 0) + (row?.result?.length ?? 0)
+  }
+  return end
 }
 
 /** Converts a stored row; returns an empty array if it has no result. */

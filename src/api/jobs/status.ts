@@ -119,8 +119,8 @@ async function* resultChunks(
   tail: string,
 ): AsyncGenerator<string> {
   let before = head
-  const present = (row: JobRow) => JSON.stringify(presentItem(row))
-  for await (const rows of rowTexts(database, job, {}, present)) {
+  const present = (rows: readonly JobRow[]) => rows.map(row => JSON.stringify(presentItem(row)))
+  for await (const rows of rowTexts(database, job, {}, { present, columns: null })) {
     yield before + rows.join(',')
     before = ','
   }

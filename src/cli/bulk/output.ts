@@ -12,7 +12,7 @@ import { encodeSink, UnknownCharacter } from './encoded-sink.ts'
 import type { ListFile } from './list-file.ts'
 import type { OutputFile } from './output-plan.ts'
 import { type OutputSink, openSink, publishAll, resolveOutput } from './output-sink.ts'
-import type { Format, RowText } from './row-text.ts'
+import type { Format, RowResult, RowText } from './row-text.ts'
 
 /** A file of the output and the number of rows written to it. */
 export type WrittenFile = OutputFile & { readonly rows: number }
@@ -157,7 +157,7 @@ async function writeRows(
       ofClass.set(verdict.reason, (ofClass.get(verdict.reason) ?? 0) + 1)
       if (evidence.suggestion !== null) suggestions++
       if (isFirst !== null && !isFirst(stored)) continue
-      writerByClass.get(toClass(result.verdict))?.add(row, result)
+      writerByClass.get(toClass(result.verdict))?.add({ row, result })
     }
     after += batch.length
     for (const writer of writers) await writer.flush()
@@ -183,6 +183,7 @@ class FileWriter {
   readonly sink: OutputSink
   rows = 0
   readonly #format: RowText
+  readonly #pending: RowResult[] = []
   #text: string
 
   constructor(file: OutputFile, sink: OutputSink, format: RowText) {
@@ -192,13 +193,15 @@ class FileWriter {
     this.#text = format.begin
   }
 
-  add(row: ListRow, result: Result) {
-    if (this.rows > 0) this.#text += this.#format.between
-    this.#text += this.#format.row(row, result)
-    this.rows += 1
+  add(row: RowResult) {
+    this.#pending.push(row)
   }
 
   async flush(): Promise<void> {
+    const { between } = this.#format
+    const texts = this.#format.rows(this.#pending.splice(0))
+    if (texts.length > 0) this.#text += (this.rows > 0 ? between : '') + texts.join(between)
+    this.rows += texts.length
     const text = this.#text
     this.#text = ''
     if (text !== '') await this.sink.write(text)

@@ -1,9 +1,16 @@
-import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../csv/csv.ts'
+import {
+  createRowObject,
+  createRowWriter,
+  type ListDialect,
+  type ListRow,
+  type OutputRow,
+} from '../../csv/csv.ts'
 import {
   columnValues,
   LIST_COLUMNS,
   presentResult,
   toListColumns,
+  WORD_COLUMNS,
 } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
@@ -16,47 +23,47 @@ export type RowText = {
   readonly begin: string
   readonly between: string
   readonly end: string
-  row(row: ListRow, result: Result): string
+  /** Returns the text of each row. */
+  rows(rows: readonly RowResult[]): string[]
 }
+
+/** A row of a list with its result. */
+export type RowResult = { readonly row: ListRow; readonly result: Result }
 
 /** Returns the writer of a format. `raw` turns off formula escaping, which only CSV has. */
 export function rowText(format: Format, dialect: ListDialect, options: { raw: boolean }): RowText {
   if (format === 'csv') return csvText(dialect, options)
   if (format === 'xlsx') return sheetText(dialect)
-  const row = jsonRow(dialect)
+  const input = createRowObject(dialect)
   return format === 'json'
-    ? { begin: '[\n', between: ',\n', end: '\n]\n', row }
-    : { begin: '', between: '', end: '', row: (...args) => `${row(...args)}\n` }
+    ? { begin: '[\n', between: ',\n', end: '\n]\n', rows: rows => rows.map(toJson(input)) }
+    : { begin: '', between: '', end: '', rows: rows => rows.map(row => `${toJson(input)(row)}\n`) }
 }
 
-function csvText(dialect: ListDialect, options: { raw: boolean }): RowText {
-  const writer = createRowWriter(dialect, LIST_COLUMNS, options)
-  return {
-    begin: writer.header(),
-    between: '',
-    end: '',
-    row: ({ cells }, result) => writer.row(cells, toListColumns(columnValues(result))),
-  }
+function csvText(dialect: ListDialect, { raw }: { raw: boolean }): RowText {
+  const writer = createRowWriter(dialect, LIST_COLUMNS, { raw, words: WORD_COLUMNS })
+  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
+  return { begin: writer.header(), between: '', end: '', rows }
 }
 
 /** The rows of a worksheet; the sink puts them into a workbook. */
 function sheetText(dialect: ListDialect): RowText {
   const writer = createSheetWriter(dialect, LIST_COLUMNS)
-  return {
-    begin: writer.header(),
-    between: '',
-    end: writer.end,
-    row: ({ cells }, result) => writer.row(cells, toListColumns(columnValues(result))),
-  }
+  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
+  return { begin: writer.header(), between: '', end: writer.end, rows }
 }
 
-function jsonRow(dialect: ListDialect): RowText['row'] {
-  const input = createRowObject(dialect)
-  return ({ row, cells }, result) => {
+const toOutputRow = ({ row, result }: RowResult): OutputRow => ({
+  cells: row.cells,
+  values: toListColumns(columnValues(result)),
+})
+
+const toJson =
+  (input: (cells: readonly string[]) => string) =>
+  ({ row: { row, cells }, result }: RowResult): string => {
     const shown = wellFormedJson(presentResult(result, ['flags', 'evidence']))
     return `{"row":${row},"input":${input(cells)},"result":${shown}}`
   }
-}
 
 /** Replaces lone surrogates, which most JSON parsers reject even when escaped (RFC 7493 §2.1). */
 function wellFormedJson(value: unknown): string {

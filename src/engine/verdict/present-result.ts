@@ -197,8 +197,19 @@ const ADDED_COLUMNS: readonly ColumnName[] = [
   ...RESULT_COLUMNS.filter(name => name !== 'class'),
 ]
 
+/** Returns the name of a column beside those of an uploaded list. */
+const toListColumn = (name: ColumnName) => `ev_${name}`
+
 /** The names of the columns beside those of an uploaded list. */
-export const LIST_COLUMNS = ADDED_COLUMNS.map(name => `ev_${name}`)
+export const LIST_COLUMNS = ADDED_COLUMNS.map(toListColumn)
+
+const WORDS = ['class', 'risk_level', 'reason', 'checked_at'] as const satisfies ColumnName[]
+
+/**
+ * The columns, in both sets of names, whose texts are words and times of ev: none contains text of
+ * a user, a mail server or a DNS server.
+ */
+export const WORD_COLUMNS: ReadonlySet<string> = new Set([...WORDS, ...WORDS.map(toListColumn)])
 
 type ColumnValue = string | number | boolean | null
 

@@ -26,18 +26,22 @@ export async function addItems(
   jobId: string,
   items: readonly NewItem[],
 ): Promise<void> {
+  const rows = items.map(({ position, text, dedupeKey, cells = null, duplicateOf = null }) => [
+    ...[position, text, shortenKey(dedupeKey, text), cells, duplicateOf],
+  ])
   await writeConcurrent(database, trx =>
     sql`
       insert into item
         (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
-      select cast(${jobId} as text), cast(value ->> 'position' as bigint), value ->> 'text',
-        value ->> 'dedupeKey', value ->> 'cells',
-        case when value ->> 'duplicateOf' is null then 'queued' else 'same' end,
-        cast(value ->> 'duplicateOf' as bigint),
-        case when value ->> 'duplicateOf' is null then 1 else 0 end, 0, 0
-      from ${jsonRows(trx, items)}`.execute(trx),
+      select cast(${jobId} as text), cast(value ->> 0 as bigint), value ->> 1, value ->> 2,
+        value ->> 3, case when value ->> 4 is null then 'queued' else 'same' end,
+        cast(value ->> 4 as bigint), case when value ->> 4 is null then 1 else 0 end, 0, 0
+      from ${jsonRows(trx, rows)}`.execute(trx),
   )
 }
+
+/** Returns the key to store: most addresses are their own key. See `ItemTable.dedupe_key`. */
+const shortenKey = (dedupeKey: string, text: string) => (dedupeKey === text ? '' : dedupeKey)
 
 /** A row that occurs more than once in its list, and the number of occurrences. */
 export type Repeated = { readonly position: number; readonly copies: number }
@@ -171,7 +175,7 @@ const finished =
     position,
     text,
     cells,
-    dedupe_key: dedupeKey,
+    dedupe_key: shortenKey(dedupeKey, text),
     state: 'done',
     result: encodeResult(result),
     class: toClass(result.verdict),

@@ -123,8 +123,11 @@ async function selectRows({ reader }: Database, o: Part): Promise<ResultRow[]> {
 }
 
 const rowColumns = (cells: RawBuilder<unknown>) => sql`
-  item.position as position, item.text as text, item.dedupe_key as "dedupeKey", ${cells} as cells,
+  item.position as position, item.text as text, ${DEDUPE_KEY} as "dedupeKey", ${cells} as cells,
   ${CLASS} as class, ${RESULT} as result, coalesce(item.previous, first.previous) as previous`
+
+/** The key of a row of `item` that is equal for all rows with the same address. */
+const DEDUPE_KEY = sql`case item.dedupe_key when '' then item.text else item.dedupe_key end`
 
 /** Both databases know the length of a value without reading it. */
 async function selectLengths({ reader }: Database, o: Part): Promise<number[]> {
