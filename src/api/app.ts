@@ -14,6 +14,7 @@ import { managedAccountRoutes } from './managed-accounts.ts'
 import { mcpRoutes } from './mcp.ts'
 import { healthRoutes, metricsRoutes } from './monitoring.ts'
 import { openapiDocument } from './openapi-document.ts'
+import { peopleRoutes } from './people.ts'
 import { requestContext } from './request-context.ts'
 import { newRouter, type Router } from './route.ts'
 import { scheduleRoutes } from './schedules.ts'
@@ -39,6 +40,7 @@ export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>)
   app.route('/', accountRoutes(service))
   app.route('/', auditRoutes(service))
   app.route('/', keyRoutes(service))
+  app.route('/', peopleRoutes(service))
   app.route('/', managedAccountRoutes(service))
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service, metrics))

@@ -69,6 +69,7 @@ const TAGS = [
   { name: 'Feedback', description: 'Report bounces and deliveries' },
   { name: 'Account', description: 'Credits, limits, history, statistics and audit log' },
   { name: 'Keys', description: 'Manage API keys' },
+  { name: 'People', description: 'Manage people who sign in to the dashboard' },
   { name: 'Accounts', description: 'Manage all accounts, with a key of an admin account' },
   { name: 'Service', description: 'Health of the service' },
 ]

@@ -29,6 +29,7 @@ const TAGS = {
   'account:write': 'Account',
   'audit:read': 'Account',
   'keys:write': 'Keys',
+  'people:write': 'People',
   'accounts:write': 'Accounts',
 } as const satisfies Partial<Record<Scope, string>>
 

@@ -6,6 +6,7 @@ import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
 import { createJobsResource, type Jobs, type WaitOptions, waitForEnd } from './resources/jobs.ts'
 import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
+import { createPeopleResource, type People } from './resources/people.ts'
 import { createSchedulesResource, type Schedules } from './resources/schedules.ts'
 import { createVerifyResource, type Verify } from './resources/verify.ts'
 import {
@@ -80,6 +81,7 @@ export class EvClient {
   readonly stats: Account['stats']
   readonly audit: Account['audit']
   readonly keys: Keys
+  readonly people: People
   readonly accounts: Accounts
   readonly events: Events
   readonly webhooks: Webhooks
@@ -121,6 +123,7 @@ export class EvClient {
     this.stats = account.stats
     this.audit = account.audit
     this.keys = createKeysResource(connection)
+    this.people = createPeopleResource(connection)
     this.accounts = createAccountsResource(connection)
     this.events = createEventsResource(connection)
     this.webhooks = createWebhooksResource(connection)

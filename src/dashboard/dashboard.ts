@@ -23,6 +23,7 @@ import type { Html } from './page/html.ts'
 import { backLink, barePage, page, part } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
 import { invitationRoutes } from './people/invitation.ts'
+import { peopleRoutes } from './people/people.ts'
 import { profileRoutes } from './people/profile.ts'
 import { checkCsrf, shortForms } from './session/csrf.ts'
 import { sessionRoutes } from './session/sessions.ts'
@@ -46,6 +47,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.route('/', signInRoutes(deps))
   router.route('/', invitationRoutes(deps))
   router.route('/', profileRoutes(deps))
+  router.route('/', peopleRoutes(deps))
   router.route('/', sessionRoutes(deps))
   router.route('/', themeRoutes())
   router.route('/', webhooksRoutes(deps))

@@ -10,6 +10,7 @@ import { createTestService } from '../support/service.ts'
 const OWNED: readonly [path: RegExp, id: string][] = [
   [/^\/v1\/(jobs|verify\/bulk)\//, 'job_a'],
   [/^\/v1\/keys\//, 'key_1'],
+  [/^\/v1\/people\//, 'per_a'],
   [/^\/v1\/webhooks\//, 'wh_a'],
   [/^\/v1\/feedback\//, 'fbs_a'],
   [/^\/v1\/schedules\//, 'sch_a'],

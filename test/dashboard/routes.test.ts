@@ -49,6 +49,7 @@ async function createOwner() {
     sessions: session.id,
     delivery,
     sources: 'fbs_a',
+    people: 'per_a',
   }
   return { services, ids }
 }
@@ -58,7 +59,7 @@ async function stateOf({ database }: TestDashboard): Promise<unknown> {
   const { db } = database
   const tables = [
     ...(['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const),
-    ...(['feedback_source', 'schedule'] as const),
+    ...(['feedback_source', 'schedule', 'person'] as const),
   ]
   const rows = await Promise.all(tables.map(table => db.selectFrom(table).selectAll().execute()))
   const keys = await db.selectFrom('api_key').selectAll().execute()

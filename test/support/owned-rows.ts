@@ -1,5 +1,6 @@
 import { addHistory } from '../../src/accounts/credits/history.ts'
 import { addUsage } from '../../src/accounts/credits/usage.ts'
+import { insertPerson } from '../../src/accounts/people/person-store.ts'
 import { write } from '../../src/db/database.ts'
 import { insertSource } from '../../src/feedback/source-store.ts'
 import { insertSchedule } from '../../src/jobs/schedules/schedule-store.ts'
@@ -24,7 +25,7 @@ export const WEBHOOK = {
 }
 
 /**
- * Adds one of everything to the first account: `job_a`, `wh_a`, `ver_a`, and a delivery, whose ID
+ * Adds one of everything to the first account: `job_a`, `wh_a`, `per_a`, `ver_a`, and a delivery, whose ID
  * is returned.
  */
 export async function addOneOfEverything({
@@ -36,6 +37,21 @@ export async function addOneOfEverything({
   const now = clock.now()
   return write(database, async trx => {
     await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
+    await insertPerson(trx, {
+      id: 'per_a',
+      account_id: 'acc_1',
+      name: 'Ann',
+      email: 'ann@a.example',
+      role: 'member',
+      created_at: now,
+      invitation_hash: null,
+      invitation_expires_at: null,
+      password: null,
+      totp_secret: 'sealed',
+      totp_step: null,
+      oidc_subject: null,
+      last_signed_in_at: null,
+    })
     await insertSource(trx, {
       id: 'fbs_a',
       account_id: 'acc_1',

@@ -17,6 +17,7 @@ from .events import Events
 from .feedback import Feedback
 from .jobs import Jobs
 from .keys import Keys
+from .people import People
 from .lists import Lists
 from .schedules import Schedules
 from .transport import HttpTransport, Transport
@@ -107,6 +108,7 @@ class EvClient:
         self.stats = account.stats
         self.audit = account.audit
         self.keys = Keys(connection)
+        self.people = People(connection)
         self.accounts = Accounts(connection)
         self.events = Events(connection)
         self.webhooks = Webhooks(connection)

@@ -1990,6 +1990,16 @@ class NewKey(TypedDict):
     expires_at: NotRequired[Optional[str]]
 
 
+class NewPerson(TypedDict):
+    # Display name.
+    name: str
+    # Email address, with which the person signs in. Case does not matter.
+    email: str
+    # `admin`: everything in the account. `member`: verify, and manage lists, webhooks and
+    # feedback. `viewer`: read only.
+    role: Literal["admin", "member", "viewer"]
+
+
 class NewScheduleRequest(TypedDict):
     # The list to re-verify. It can still be running.
     job_id: str
@@ -2028,6 +2038,71 @@ class OwnAccountPatch(TypedDict):
     # Email address for alerts about failing webhooks, and for finished lists that were
     # submitted with `notify`. If null, the address of the service receives the alerts.
     email: NotRequired[Optional[str]]
+
+
+class Person(TypedDict):
+    id: str
+    name: str
+    email: str
+    role: Literal["admin", "member", "viewer"]
+    # Whether the person has accepted an invitation.
+    joined: bool
+    # Whether sign-in asks for a second factor.
+    two_factor: bool
+    # Whether the person has signed in with the identity provider.
+    identity_provider: bool
+    created_at: str
+    # When the open link expires. Null if there is none.
+    invitation_expires_at: Optional[str]
+    last_signed_in_at: Optional[str]
+
+
+class PersonAnswer(TypedDict):
+    success: Literal[True]
+    data: Person
+
+
+class PersonLink(TypedDict):
+    success: Literal[True]
+    data: PersonLinkData
+
+
+class PersonLinkData(TypedDict):
+    id: str
+    name: str
+    email: str
+    role: Literal["admin", "member", "viewer"]
+    # Whether the person has accepted an invitation.
+    joined: bool
+    # Whether sign-in asks for a second factor.
+    two_factor: bool
+    # Whether the person has signed in with the identity provider.
+    identity_provider: bool
+    created_at: str
+    # When the open link expires. Null if there is none.
+    invitation_expires_at: Optional[str]
+    last_signed_in_at: Optional[str]
+    # Page where the person sets a password. Returned only once. It works once, for seven
+    # days.
+    url: str
+
+
+class PersonList(TypedDict):
+    success: Literal[True]
+    data: PersonListData
+
+
+class PersonListData(TypedDict):
+    people: List[Person]
+    total: int
+
+
+class PersonPatch(TypedDict):
+    # Display name.
+    name: NotRequired[str]
+    # `admin`: everything in the account. `member`: verify, and manage lists, webhooks and
+    # feedback. `viewer`: read only.
+    role: NotRequired[Literal["admin", "member", "viewer"]]
 
 
 class Plan(TypedDict):

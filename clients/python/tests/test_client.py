@@ -328,6 +328,27 @@ CALLS = [
         {"since": "2026-06-01T00:00:00Z"},
         lambda c: c.webhooks.recover("wh_1", since="2026-06-01T00:00:00Z"),
     ),
+    ("GET", "/v1/people", None, lambda c: c.people.list()),
+    (
+        "POST",
+        "/v1/people",
+        {"name": "Ann", "email": "ann@example.com", "role": "admin"},
+        lambda c: c.people.invite({"name": "Ann", "email": "ann@example.com", "role": "admin"}),
+    ),
+    (
+        "PATCH",
+        "/v1/people/per_1",
+        {"role": "viewer"},
+        lambda c: c.people.update("per_1", {"role": "viewer"}),
+    ),
+    ("POST", "/v1/people/per_1/link", None, lambda c: c.people.link("per_1")),
+    (
+        "DELETE",
+        "/v1/people/per_1/two-factor",
+        None,
+        lambda c: c.people.reset_two_factor("per_1"),
+    ),
+    ("DELETE", "/v1/people/per_1", None, lambda c: c.people.delete("per_1")),
     ("GET", "/v1/webhooks/events", None, lambda c: c.webhooks.events()),
     (
         "GET",
@@ -373,6 +394,7 @@ class RequestTest(unittest.TestCase):
         data = {
             "limits": [],
             "keys": [],
+            "people": [],
             "webhooks": [],
             "events": [],
             "sources": [],
@@ -403,7 +425,7 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|sch_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|per_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|sch_1|a%2Fb)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path).replace('/results/7', '/results/*')}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])

@@ -37,13 +37,13 @@ type Actor = {
   readonly actor: KeyRights | null
 }
 
-type PersonTarget = Actor & {
+export type PersonTarget = Actor & {
   readonly personId: string
   /** Null for a person of any account, as the admin of the service may address. */
   readonly accountId: string | null
 }
 
-type Invitation = {
+export type Invitation = {
   readonly person: Person
   /** The secret part of the link. Only the caller gets it: the database stores its hash. */
   readonly token: string

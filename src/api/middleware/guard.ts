@@ -309,7 +309,12 @@ function isRefused({ res: { status } }: Context<Env>): boolean {
 export const takesSandbox = (scope: Scope | null): boolean =>
   scope === null || !NEVER_SIMULATED.includes(scope)
 
-const NEVER_SIMULATED: readonly Scope[] = ['keys:write', 'account:write', 'accounts:write']
+const NEVER_SIMULATED: readonly Scope[] = [
+  'keys:write',
+  'people:write',
+  'account:write',
+  'accounts:write',
+]
 
 function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): boolean {
   if (key.isTest) return takesSandbox(scope)

@@ -141,6 +141,12 @@ const GROUPS: readonly Group[] = [
         isFor: ({ scopes }) => permits(scopes, 'account:read'),
       },
       {
+        path: '/people',
+        name: 'People',
+        icon: 'users',
+        isFor: ({ scopes }) => permits(scopes, 'account:read'),
+      },
+      {
         path: '/audit',
         name: 'Audit log',
         icon: 'file-text',

@@ -46,6 +46,8 @@ const OPERATIONS = [
     'PATCH /v1/keys/{id}',
     'DELETE /v1/keys/{id}',
   ],
+  ...['GET /v1/people', 'POST /v1/people', 'PATCH /v1/people/{id}', 'DELETE /v1/people/{id}'],
+  ...['POST /v1/people/{id}/link', 'DELETE /v1/people/{id}/two-factor'],
   ...['POST /v1/keys/{id}/rotate', 'GET /v1/webhooks', 'POST /v1/webhooks'],
   ...['GET /v1/webhooks/events', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}'],
   ...['PUT /v1/webhooks/{id}', 'DELETE /v1/webhooks/{id}', 'POST /v1/webhooks/{id}/test'],
@@ -182,9 +184,10 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     }
   })
 
-  test('takes the sandbox header under /v1, unless it manages keys or accounts', () => {
+  test('takes the sandbox header under /v1, unless it manages keys, people or accounts', () => {
     const names = operation.parameters?.map(({ name }) => name) ?? []
-    const managed = /^(\w+ \/v1\/(keys|accounts|plans)|PATCH \/v1\/account$)/
+    const managed =
+      /^(\w+ \/v1\/(keys|accounts|plans)|(POST|PATCH|DELETE) \/v1\/people|PATCH \/v1\/account$)/
     expect(names.includes('X-EV-Sandbox')).toBe(isOfApi && !managed.test(`${place.method} ${path}`))
   })
 

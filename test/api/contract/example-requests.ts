@@ -34,6 +34,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   }
   if (path.includes('/accounts/{id}')) return path.replace('{id}', 'acc_1')
   if (path.includes('/sources/{id}')) return path.replace('{id}', await newSource(fixture))
+  if (path.includes('/people/{id}')) return path.replace('{id}', await newPerson(fixture))
   if (path.includes('/schedules/{id}')) return path.replace('{id}', await newSchedule(fixture))
   if (path === '/v1/schedules') await seedJob(fixture.database, { id: JOB, texts: MIXED })
   if (!path.includes('{id}')) return path
@@ -52,6 +53,11 @@ async function newSchedule({ database, json }: ExampleService): Promise<string> 
   await seedJob(database, { id: JOB, texts: MIXED })
   const body = { job_id: JOB, every_days: 30 }
   return ((await json('/v1/schedules', { body })).data as { id: string }).id
+}
+
+async function newPerson({ json }: ExampleService): Promise<string> {
+  const body = { name: 'Bob', email: 'bob@example.com', role: 'member' }
+  return ((await json('/v1/people', { body })).data as { id: string }).id
 }
 
 async function newSource({ json }: ExampleService): Promise<string> {
