@@ -30,8 +30,7 @@ import {
   PersonPatchRequest,
 } from './schemas/person.ts'
 
-type PeopleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
-  IdempotencyDeps
+type PeopleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> & IdempotencyDeps
 
 /** Routes of the people of an account. */
 export function peopleRoutes(service: PeopleDeps) {
