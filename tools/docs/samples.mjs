@@ -20,7 +20,8 @@ const printer = snippetz()
 export function renderSamples({ server, path, method, operation }) {
   if (method !== 'get' && !needsKey(operation)) return []
   const har = toHar({ server, path, method, operation })
-  const isJson = 'application/json' in (successOf(operation)?.content ?? {})
+  // The first type is the one of a request without an Accept header.
+  const isJson = Object.keys(successOf(operation)?.content ?? {})[0] === 'application/json'
   return LANGUAGES.map(({ id, name, target, client }) => {
     const call = printer.print(target, client, har)
     if (call === undefined) throw new Error(`no sample for ${method} ${path} in ${name}`)

@@ -1,17 +1,17 @@
 // Loaded by every page: ages of times, copy buttons and menus.
 
-/** Shows times in UTC, or as an age; the tooltip has the exact time, in UTC and in local time. */
+/** Adds the local time to the tooltip of each time of the server, and shows the age of some. */
 function showTimes(/** @type {ParentNode} */ root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
+    if (!(time instanceof HTMLElement)) continue
     const at = new Date(time.getAttribute('datetime') ?? '')
-    time.setAttribute('title', `${formatUtc(at, 19)} · ${LOCAL.format(at)}`)
-    time.textContent = time.hasAttribute('data-relative') ? formatAge(at) : formatUtc(at, 16)
+    // What the server wrote: this is called each minute.
+    time.dataset.utc ??= time.title
+    time.dataset.text ??= time.textContent
+    time.title = `${time.dataset.utc} · ${LOCAL.format(at)}`
+    if ('relative' in time.dataset) time.textContent = formatAge(at) ?? time.dataset.text
   }
 }
-
-/** Formats a time as "2026-03-21 10:30 UTC"; `end` is the length without the zone. */
-const formatUtc = (/** @type {Date} */ at, /** @type {number} */ end) =>
-  `${at.toISOString().slice(0, end).replace('T', ' ')} UTC`
 
 /** `undefined` uses the locale of the browser, which may be one that `Intl` rejects. */
 export const LOCALE = isSupported(navigator.language) ? undefined : 'en'
@@ -34,7 +34,7 @@ const UNITS = [
   ['day', 24 * 60 * MINUTE_MS, 30],
 ]
 
-/** Formats a time as "2 hours ago" or "in 5 minutes"; older than a month as a date. */
+/** Formats a time as "2 hours ago" or "in 5 minutes"; null if it is more than a month away. */
 function formatAge(/** @type {Date} */ at) {
   const left = at.getTime() - Date.now()
   if (Math.abs(left) < MINUTE_MS) return left < 0 ? 'just now' : 'in a minute'
@@ -42,7 +42,7 @@ function formatAge(/** @type {Date} */ at) {
     const count = Math.trunc(left / ms)
     if (Math.abs(count) < below) return AGE.format(count, unit)
   }
-  return formatUtc(at, 16)
+  return null
 }
 
 /** Adds a Copy button to each copyable text. */
