@@ -80,8 +80,6 @@ export type PersonTable = {
   totp_secret: string | null
   /** Time step of the last accepted code: neither it nor an earlier one is accepted again. */
   totp_step: number | null
-  /** Issuer and subject of the first sign-in with the identity provider. */
-  oidc_subject: string | null
   last_signed_in_at: number | null
 }
 

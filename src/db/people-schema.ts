@@ -18,7 +18,6 @@ const STATEMENTS = [
     password text,
     totp_secret text,
     totp_step bigint,
-    oidc_subject text,
     last_signed_in_at bigint
   )`,
   'create unique index person_account on person (account_id, email)',

@@ -168,7 +168,6 @@ async function fill(database: Database): Promise<void> {
       password: null,
       totp_secret: null,
       totp_step: 3,
-      oidc_subject: null,
       last_signed_in_at: null,
     })
     .execute()

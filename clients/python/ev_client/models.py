@@ -2049,8 +2049,6 @@ class Person(TypedDict):
     joined: bool
     # Whether sign-in asks for a second factor.
     two_factor: bool
-    # Whether the person has signed in with the identity provider.
-    identity_provider: bool
     created_at: str
     # When the open link expires. Null if there is none.
     invitation_expires_at: Optional[str]
@@ -2076,8 +2074,6 @@ class PersonLinkData(TypedDict):
     joined: bool
     # Whether sign-in asks for a second factor.
     two_factor: bool
-    # Whether the person has signed in with the identity provider.
-    identity_provider: bool
     created_at: str
     # When the open link expires. Null if there is none.
     invitation_expires_at: Optional[str]

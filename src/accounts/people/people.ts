@@ -82,7 +82,6 @@ export function invitePerson(
     password: null,
     totp_secret: null,
     totp_step: null,
-    oidc_subject: null,
     last_signed_in_at: null,
     ...invitation,
   }

@@ -9,8 +9,7 @@ export type Person = PersonTable
 export const isPersonId = (id: string): boolean => id.startsWith('per_')
 
 /** Whether the person has accepted an invitation. */
-export const hasJoined = ({ password, oidc_subject }: Person): boolean =>
-  password !== null || oidc_subject !== null
+export const hasJoined = ({ password }: Person): boolean => password !== null
 
 export async function insertPerson(trx: Trx, person: Person): Promise<void> {
   await trx.insertInto('person').values(person).execute()
@@ -156,7 +155,6 @@ export const presentPerson = (person: Person) => ({
   role: person.role,
   joined: hasJoined(person),
   two_factor: person.totp_secret !== null,
-  identity_provider: person.oidc_subject !== null,
   created_at: isoTime(person.created_at),
   invitation_expires_at: toIso(person.invitation_expires_at),
   last_signed_in_at: toIso(person.last_signed_in_at),

@@ -134,26 +134,22 @@ async function profilePage(
     intro: `${person.name}, ${person.email}, ${person.role} of this account.`,
     body: html`
       ${fault === undefined ? NOTHING : notice('bad', fault)}
-      <div class="grid">${passwordCard(c, person)} ${secondFactorCard(c, person, codesLeft)}</div>`,
+      <div class="grid">${passwordCard(c)} ${secondFactorCard(c, person, codesLeft)}</div>`,
     status: fault === undefined ? 200 : 400,
   })
 }
 
-const passwordCard = (c: Context<Env>, { password }: Person): Html =>
+const passwordCard = (c: Context<Env>): Html =>
   card({
     title: 'Password',
-    body:
-      password === null
-        ? html`<p>You sign in with the identity provider of your organization and have no password.</p>`
-        : form(
-            c,
-            '/profile/password',
-            html`${currentPassword('current')}${newPasswordFields()}<button class="primary">Change password</button>`,
-          ),
+    body: form(
+      c,
+      '/profile/password',
+      html`${currentPassword('current')}${newPasswordFields()}<button class="primary">Change password</button>`,
+    ),
   })
 
 function secondFactorCard(c: Context<Env>, person: Person, codesLeft: number): Html {
-  if (person.password === null) return NOTHING
   if (person.totp_secret === null) {
     return card({
       title: 'Second factor',
