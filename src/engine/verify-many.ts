@@ -107,8 +107,8 @@ class ResultQueue implements Sink<null> {
   /** An interrupted stream ends with an error, which stands for all addresses without a result. */
   refused(): void {}
 
-  drained(): boolean {
-    return false
+  drained(): number {
+    return 0
   }
 
   /** Ends the queue: no result follows. */

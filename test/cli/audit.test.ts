@@ -37,6 +37,8 @@ describe.concurrent('ev audit', { timeout: 60_000 }, () => {
       action: 'key.created',
       actor: 'command_line',
       key_id: null,
+      person_id: null,
+      person_name: null,
       session_id: null,
       ip: null,
       target_id: expect.stringMatching(/^key_/),

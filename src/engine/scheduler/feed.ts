@@ -8,6 +8,8 @@ export type Row<T> = {
   readonly item: T
   readonly text: string
   readonly history: RowHistory | null
+  /** The operator for which `drained` asked for it. Left out for other rows. */
+  readonly askedBy?: string | undefined
 }
 
 export type RowHistory = AttemptHistory & {
@@ -52,10 +54,10 @@ export type Sink<T> = {
    */
   refused(item: T, operator: string | null): void
   /**
-   * An operator of which rows were refused has room for so many. Returns whether the feed has more
-   * rows of it.
+   * Asks for up to `room` of the refused rows of an operator. Returns the number of those that the
+   * feed supplies again, each marked with the operator; 0 if it has no more.
    */
-  drained(operator: string, room: number): boolean
+  drained(operator: string, room: number): number
   /** Number of results that it still holds. They count toward the window. */
   readonly held: number
 }

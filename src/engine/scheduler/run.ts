@@ -90,7 +90,6 @@ type RunDeps = {
   readonly markRunReady: (run: Run, operator: string) => void
   /** Returns how many more rows of an operator a run may have in memory that has `size` rows. */
   readonly getRoom: (operator: string, size: number) => number
-  readonly isPaused: (operator: string) => boolean
   /** A run has more or fewer rows of an operator; it had `size`. */
   readonly countRows: (operator: string, size: number, change: number) => void
   /** Removes and returns the rows of a run that wait for a probe. */
@@ -186,10 +185,14 @@ export class Run {
   #inputIdle = false
   /** The error of the feed, which ended its rows. */
   #inputFailure: { readonly error: unknown } | null = null
-  /** Number of rows by operator. */
+  /** Number of rows by operator, with the refused ones that it has asked for. */
   readonly #sizes = new Map<string, number>()
   /** Operators of which rows were refused. */
   readonly #refusing = new Set<string>()
+  /** Rows that are not routed yet, by the operator that has asked for them. */
+  readonly #asked = new Map<Row<unknown>, string>()
+  /** Number of these by operator. */
+  readonly #askedCounts = new Map<string, number>()
   /** Refused rows by operator, if the sink takes none back. */
   readonly #parked = new Map<string, Row<unknown>[]>()
   /** The internal failure that ended the run. */
@@ -337,6 +340,7 @@ export class Run {
     this.#deps.routing.add(this)
     for (const row of page) {
       this.#open.add(row)
+      if (row.askedBy !== undefined) this.#asked.set(row, row.askedBy)
       this.#backlog.add(row)
     }
     if (isAlone) return this.#release()
@@ -445,13 +449,19 @@ export class Run {
     const prepared = resumed === null ? await this.#lookUp(row) : { task: resumed }
     // An abort ends the lookup without an answer.
     if (this.draining.aborted) return null
-    if ('task' in prepared) {
-      this.#routed(row, prepared.task)
-      return prepared.task
+    const askedBy = this.#asked.get(row)
+    if (askedBy !== undefined) {
+      this.#asked.delete(row)
+      this.#countAsked(askedBy, -1)
     }
-    this.#active--
-    this.#decide(row, prepared.result)
-    return null
+    const task = 'task' in prepared ? prepared.task : null
+    if ('task' in prepared) this.#routed(row, prepared.task)
+    else {
+      this.#active--
+      this.#decide(row, prepared.result)
+    }
+    if (askedBy !== undefined) this.#askForMore(askedBy)
+    return task
   }
 
   /** An internal failure becomes the result of its row. */
@@ -545,20 +555,20 @@ export class Run {
   #hasNoRoom(operator: string): boolean {
     const size = this.#sizes.get(operator)
     if (size === undefined || this.#isFinishing) return false
-    const isLimited =
-      this.#options.canRefuse ||
-      this.#active >= this.#activeMax * ACTIVE_SCARCE_SHARE ||
-      this.#deps.isPaused(operator)
-    return isLimited && this.#deps.getRoom(operator, size) <= 0
+    return this.isSelective && this.#deps.getRoom(operator, size) <= 0
   }
 
-  #countSize(operator: string, change: 1 | -1): number {
+  /** Whether it keeps no more rows of an operator than that has room for. */
+  get isSelective(): boolean {
+    return this.#options.canRefuse || this.#active >= this.#activeMax * ACTIVE_SCARCE_SHARE
+  }
+
+  #countSize(operator: string, change: number) {
     const before = this.#sizes.get(operator) ?? 0
     const size = before + change
     if (size === 0) this.#sizes.delete(operator)
     else this.#sizes.set(operator, size)
     this.#deps.countRows(operator, before, change)
-    return size
   }
 
   /** Whether rows of an operator wait until it has room. */
@@ -587,24 +597,39 @@ export class Run {
     for (const row of duplicates) this.#routeAgain(row)
   }
 
-  /** Counts a row that has left its operator, which may have room for refused rows then. */
-  #onLeft({ operator: { name } }: ProbeTask) {
-    const size = this.#countSize(name, -1)
-    if (!this.#refusing.has(name)) return
-    const room = this.#deps.getRoom(name, size)
+  /** Asks for refused rows of an operator if half of its room is free. */
+  #askForMore(operator: string) {
+    if (!this.#refusing.has(operator)) return
+    const size = this.#sizes.get(operator) ?? 0
+    const room = this.#deps.getRoom(operator, size)
     if (size > room) return
-    if (!this.#options.canRefuse) return this.#unpark(name, room)
-    this.#tell('drained', () => {
-      if (!this.#sink.drained(name, room)) this.#refusing.delete(name)
-    })
+    let asked = 0
+    const ask = () => {
+      asked = this.#options.canRefuse
+        ? this.#sink.drained(operator, room)
+        : this.#unpark(operator, room)
+    }
+    if (!this.#tell('drained', ask)) return
+    if (asked > 0) this.#countAsked(operator, asked)
+    else if (!this.#askedCounts.has(operator)) this.#refusing.delete(operator)
   }
 
-  #unpark(operator: string, room: number) {
+  #countAsked(operator: string, change: number) {
+    const count = (this.#askedCounts.get(operator) ?? 0) + change
+    if (count === 0) this.#askedCounts.delete(operator)
+    else this.#askedCounts.set(operator, count)
+    this.#countSize(operator, change)
+  }
+
+  #unpark(operator: string, room: number): number {
     const parked = this.#parked.get(operator) ?? []
-    for (const row of parked.splice(0, room)) this.#routeAgain(row)
-    if (parked.length > 0) return
-    this.#parked.delete(operator)
-    this.#refusing.delete(operator)
+    const rows = parked.splice(0, room)
+    if (parked.length === 0) this.#parked.delete(operator)
+    for (const row of rows) {
+      this.#asked.set(row, operator)
+      this.#routeAgain(row)
+    }
+    return rows.length
   }
 
   #enqueue(pending: Pending, isRetry = false) {
@@ -715,7 +740,7 @@ export class Run {
     for (const duplicate of duplicates) {
       this.#decide(duplicate, { ...result, email: duplicate.text })
     }
-    this.#onLeft(pending.task)
+    this.#onLeft(pending)
   }
 
   /** The sink has taken a postponed row. Its duplicates wait with it. */
@@ -723,7 +748,12 @@ export class Run {
     const duplicates = this.#take(pending)
     this.#close(pending.row)
     for (const row of duplicates) this.#routeAgain(row)
-    this.#onLeft(pending.task)
+    this.#onLeft(pending)
+  }
+
+  #onLeft({ task: { operator } }: Pending) {
+    this.#countSize(operator.name, -1)
+    this.#askForMore(operator.name)
   }
 
   /** Removes the entry of an address in flight and returns its duplicates. */

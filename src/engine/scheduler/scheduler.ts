@@ -92,7 +92,6 @@ export class Scheduler {
       markHostsReady: this.#markHostsReady,
       markRunReady: this.#markRunReady,
       getRoom: this.#getRoom,
-      isPaused: this.#isPaused,
       countRows: this.#countRows,
       takeRows: this.#takeRows,
     }
@@ -212,17 +211,13 @@ export class Scheduler {
   readonly #getRoom = (operator: string, size: number): number => {
     const { own } = this.#engine.egressPool
     const { sessionsMax, recipientsPerSession } = own.row(operator)
-    if (this.#isPaused(operator)) return recipientsPerSession - size
+    const queue = this.#queues.get(operator)
+    if (queue !== undefined && this.#resumptions.has(queue)) return recipientsPerSession - size
     const egresses = own.sharesLists(operator) ? own.ranked(operator).length : 1
     const sizeMax = BATCHES_PER_CONNECTION * egresses * sessionsMax * recipientsPerSession
     const { rows = 0, runs = 0 } = this.#sizes.get(operator) ?? {}
     const share = Math.max(recipientsPerSession, Math.floor(sizeMax / Math.max(1, runs)))
     return Math.max(share - size, sizeMax - rows)
-  }
-
-  readonly #isPaused = (operator: string): boolean => {
-    const queue = this.#queues.get(operator)
-    return queue !== undefined && this.#resumptions.has(queue)
   }
 
   readonly #takeRows = (run: Run): Pending[] => {
@@ -314,13 +309,17 @@ export class Scheduler {
   }
 
   /**
-   * Gives rows of a paused operator back that fill more than one connection, so that they do not take
-   * the place of others. Rows with a history stay: only this process knows it.
+   * Gives rows of a paused operator back that fill more than one connection of their run, so that
+   * they do not take the place of others. Rows with a history stay: only this process knows it.
    */
   #shrink(queue: Queue) {
-    let left = queue.limits.recipientsPerSession
-    const isSurplus = ({ tries, faults, egress, refusedBy }: Pending) =>
-      tries + faults + refusedBy.length === 0 && egress === null && left-- <= 0
+    const kept = new Map<Run, number>()
+    const isSurplus = ({ run, tries, faults, egress, refusedBy }: Pending) => {
+      if (!run.isSelective || tries + faults + refusedBy.length > 0 || egress !== null) return false
+      const count = kept.get(run) ?? 0
+      kept.set(run, count + 1)
+      return count >= queue.limits.recipientsPerSession
+    }
     for (const pending of queue.takeWhere(isSurplus)) pending.run.refuseQueued(pending)
   }
 

@@ -63,8 +63,8 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   readonly #refused = new Map<string, PositionQueue>()
   /** Positions of rows to read now. */
   readonly #due = new PositionQueue()
-  /** Number of rows of operators that have room again. */
-  readonly #wanted = new Map<string, number>()
+  /** The operators that have asked for rows again, by position. */
+  readonly #asked = new Map<number, string>()
   /** Number of rows at the scheduler. */
   #given = 0
   /** Whether the last page was empty. */
@@ -173,12 +173,15 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     queue.add([position])
   }
 
-  drained(operator: string, room: number): boolean {
-    const hasMore = this.#refused.has(operator)
-    if (!hasMore) return false
-    this.#wanted.set(operator, room)
+  drained(operator: string, room: number): number {
+    const queue = this.#refused.get(operator)
+    if (queue === undefined) return 0
+    const positions = queue.take(room)
+    if (queue.isEmpty) this.#refused.delete(operator)
+    for (const position of positions) this.#asked.set(position, operator)
+    this.#due.add(positions)
     this.#wake()
-    return true
+    return positions.length
   }
 
   get held(): number {
@@ -203,12 +206,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   /** Whether the next page has rows, or may have some. */
   get #hasReadable(): boolean {
     const hasWaiting = !this.#postponed.isEmpty || this.#refused.size > 0
-    return (
-      !this.#isRead ||
-      !this.#due.isEmpty ||
-      this.#wanted.size > 0 ||
-      (hasWaiting && this.#deps.list.finishing.aborted)
-    )
+    return !this.#isRead || !this.#due.isEmpty || (hasWaiting && this.#deps.list.finishing.aborted)
   }
 
   async #readPage(max: number): Promise<Row<ListItem>[]> {
@@ -223,7 +221,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     return page.map(item => toRow(jobId, item))
   }
 
-  /** Moves rows that are due, and those of operators with room, to the rows to read now. */
+  /** Moves rows that are due to the rows to read now. */
   #collectDue() {
     const { database, list } = this.#deps
     if (list.finishing.aborted) return this.#collectAll()
@@ -234,12 +232,6 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
       this.#suspects.delete(key)
       this.#due.add(this.#postponed.takeSlot({ operator, egress }))
     }
-    for (const [operator, room] of this.#wanted) {
-      this.#wanted.delete(operator)
-      const queue = this.#refused.get(operator)
-      if (queue !== undefined) this.#due.add(queue.take(room))
-      if (queue?.isEmpty) this.#refused.delete(operator)
-    }
   }
 
   /** A list that is being finished waits for nothing. */
@@ -247,7 +239,6 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     this.#due.add(this.#postponed.takeAll())
     for (const queue of this.#refused.values()) this.#due.add(queue.take(queue.size))
     this.#refused.clear()
-    this.#wanted.clear()
   }
 
   async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
@@ -259,7 +250,8 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     const { id: jobId } = list
     for (const item of await retryRead(() => openItems(database, { jobId, positions }))) {
       if (!list.finishing.aborted || item.latest_result === null) {
-        rows.push(toRetriedRow(jobId, item, now))
+        rows.push({ ...toRetriedRow(jobId, item, now), askedBy: this.#asked.get(item.position) })
+        this.#asked.delete(item.position)
       } else this.#finishWith(item, item.latest_result)
     }
     return rows

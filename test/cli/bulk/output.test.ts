@@ -7,6 +7,7 @@ import { type OutputOptions, writeOutput } from '../../../src/cli/bulk/output.ts
 import { type OutputFlags, planOutput } from '../../../src/cli/bulk/output-plan.ts'
 import { type Format, rowText } from '../../../src/cli/bulk/row-text.ts'
 import { type ListDialect, readList } from '../../../src/csv/csv.ts'
+import { describeBinary } from '../../../src/csv/encoding.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { type Class, toClass } from '../../../src/engine/verdict/verdict.ts'
@@ -182,6 +183,7 @@ const anyList = fc
       .map(cells => cells.map(text => `"${text.replaceAll('"', '""')}"`).join(','))
       .join('\n'),
   )
+  .filter(text => describeBinary(Buffer.from(text)) === null)
 
 /** Stores the list with a result for each row. */
 async function decided(

@@ -30,7 +30,7 @@ describe('a test key', () => {
     expect((await services.get('/keys')).text).toMatch(/CI<\/a>.*?<small>test<\/small>/s)
     await services.signIn(key)
     const page = (await services.get('/overview')).text
-    expect(page).toContain('Signed in with the test key "CI"')
+    expect(page).toContain('Signed in with the test key &quot;CI&quot;')
     expect(page).toMatch(/\w+ plan, sandbox/)
   })
 })

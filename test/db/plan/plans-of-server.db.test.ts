@@ -285,6 +285,10 @@ async function inUse(): Promise<Database> {
     insert into account (id, name, plan, created_at)
     select 'acc_' || n, '', 'free', n from generate_series(1, 3000) as n`.execute(db)
   await sql`
+    insert into person (id, account_id, name, email, role, created_at)
+    select 'per_' || n, 'acc_' || n, '', 'user' || n || '@x.test', 'admin', n
+    from generate_series(1, 3000) as n`.execute(db)
+  await sql`
     insert into usage (account_id, key_id, day, class, verifications, cached, credits)
     select 'acc_' || n % 1000, 'key', n, 'risky', 1, 0, 1
     from generate_series(1, 20000) as n`.execute(db)

@@ -31,7 +31,7 @@ function noteCalls(throws?: keyof Sink<string>) {
   }
   const sink: Sink<string> = {
     held: 0,
-    drained: () => false,
+    drained: () => 0,
     decided: (item, { verdict }) => note('decided', `${item} ${verdict.reason}`),
     postponed: (item, { retry: { delayMs, tries, egress } }) => {
       note('postponed', `${item} postponed ${delayMs} ${tries} ${egress}`)
@@ -118,6 +118,55 @@ test('a drain lets the sessions in flight finish and refuses the other rows', as
   expect(calls).toEqual(['ann@a.test accepted_email', 'ann@silent.test refused'])
   expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
   expect(clock.pending).toBe(0)
+})
+
+test('each refused row is supplied again once, also if others of the same time are decided at once', async () => {
+  const script = toRecipients(to => (isRandomRecipient(to) ? NO : undefined))
+  const { engine, settled, clock, recipients } = createTestEngine({
+    script,
+    engine: { sessionsPerOperator: 1, recipientsPerSession: 5 },
+  })
+  const texts = Array.from({ length: 200 }, (_, n) => `user${n}@a.test`)
+  const refused: Row<string>[] = []
+  const due: Row<string>[][] = [rowsOf(...texts)]
+  let asked = 0
+  let open = texts.length
+  let wake = () => {}
+  const feed: Feed<string> = {
+    async read() {
+      while (due.length === 0 && open > 0) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+      return due.shift() ?? null
+    },
+  }
+  const sink: Sink<string> = {
+    held: 0,
+    decided() {
+      open--
+      wake()
+    },
+    postponed: () => false,
+    refused: item => void refused.push(...rowsOf(item)),
+    drained(operator, room) {
+      // Rows of a domain that has no mail server are decided without a probe.
+      const rows = refused.splice(0, room).map((row, n) => ({
+        ...row,
+        text: n === 0 || asked < 20 ? row.text.replace('a.test', 'none.test') : row.text,
+        askedBy: operator,
+      }))
+      asked += rows.length
+      if (rows.length > 0) due.push(rows)
+      wake()
+      return rows.length
+    },
+  }
+  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(feed))
+  expect(open).toBe(0)
+  expect(asked).toBe(190)
+  expect(recipients().length).toBeGreaterThan(100)
 })
 
 test.each(['decided', 'postponed'] as const)(
