@@ -63,6 +63,26 @@ export function jobRoutes(service: JobDeps) {
   return router
 }
 
+const JobListQuery = z.object({
+  ...pageQuery,
+  status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
+  include_sandbox: z
+    .enum(['true', 'false'])
+    .optional()
+    .openapi({ description: 'Whether simulated jobs are listed too. Default: false.' }),
+  metadata: z
+    .record(z.string().max(METADATA_KEY_LENGTH_MAX), z.string().max(METADATA_VALUE_LENGTH_MAX))
+    .refine(pairs => Object.keys(pairs).length <= METADATA_KEYS_MAX, {
+      error: `must have at most ${METADATA_KEYS_MAX} pairs`,
+    })
+    .optional()
+    .openapi({
+      maxProperties: METADATA_KEYS_MAX,
+      param: { name: 'metadata', in: 'query', style: 'deepObject', explode: true },
+      description: 'Only jobs with this metadata, such as `metadata[customer]=42`.',
+    }),
+})
+
 function jobListRoutes(service: JobDeps) {
   const list = route(service, 'GET /v1/jobs', {
     id: 'listJobs',
@@ -70,25 +90,7 @@ function jobListRoutes(service: JobDeps) {
     description:
       'Returns live jobs. With `include_sandbox=true`, returns live and simulated jobs; with `X-EV-Sandbox: true`, only simulated ones.',
     scope: 'jobs:read',
-    query: z.object({
-      ...pageQuery,
-      status: z.enum(JOB_STATES).optional().openapi({ description: 'Only jobs with this status.' }),
-      include_sandbox: z
-        .enum(['true', 'false'])
-        .optional()
-        .openapi({ description: 'Whether simulated jobs are listed too. Default: false.' }),
-      metadata: z
-        .record(z.string().max(METADATA_KEY_LENGTH_MAX), z.string().max(METADATA_VALUE_LENGTH_MAX))
-        .refine(pairs => Object.keys(pairs).length <= METADATA_KEYS_MAX, {
-          error: `must have at most ${METADATA_KEYS_MAX} pairs`,
-        })
-        .optional()
-        .openapi({
-          maxProperties: METADATA_KEYS_MAX,
-          param: { name: 'metadata', in: 'query', style: 'deepObject', explode: true },
-          description: 'Only jobs with this metadata, such as `metadata[customer]=42`.',
-        }),
-    }),
+    query: JobListQuery,
     answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
   })
   return newRouter().handle(list, async c => {
