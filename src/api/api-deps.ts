@@ -1,6 +1,8 @@
+import type { Context } from 'hono'
 import type { Breakdown } from '../jobs/results/breakdown.ts'
 import type { ChangeCount } from '../jobs/reverify/changes.ts'
 import type { Capacity } from './capacity.ts'
+import type { Env } from './context.ts'
 import type { StatisticsCache } from './jobs/breakdowns.ts'
 import type { Outlooks } from './jobs/outlook.ts'
 import type { LastUsed } from './last-used.ts'
@@ -22,6 +24,8 @@ export type ApiDeps = ServiceDeps & {
   /** Facts of the routes that the guard protects. */
   readonly routes: RouteTable
   readonly streams: Streams
+  /** Refuses a large list while too many are in flight. Throws ApiError. */
+  readonly limitLargeLists: (c: Context<Env>) => void
   readonly lastUsed: LastUsed
   readonly breakdowns: StatisticsCache<Breakdown>
   readonly changes: StatisticsCache<readonly ChangeCount[]>

@@ -15,6 +15,7 @@ import { mcpRoutes } from './mcp.ts'
 import { healthRoutes, metricsRoutes } from './monitoring.ts'
 import { openapiDocument } from './openapi-document.ts'
 import { peopleRoutes } from './people.ts'
+import { reacherRoutes } from './reacher/routes.ts'
 import { requestContext } from './request-context.ts'
 import { newRouter, type Router } from './route.ts'
 import { scheduleRoutes } from './schedules.ts'
@@ -46,6 +47,7 @@ export function createApp<E extends PagesEnv>(service: ApiDeps, pages?: Hono<E>)
   app.route('/', metricsRoutes(service, metrics))
   app.route('/', openapiRoutes(service, app))
   app.route('/', mcpRoutes(service, app))
+  if (service.settings.reacherApi) app.route('/', reacherRoutes(service))
   if (pages !== undefined) app.route('/', pages)
   app.notFound(c => answerUnmatched(app, service, c))
   return app

@@ -69,6 +69,8 @@ export type ServiceSettings = {
   /** Non-public ranges that webhook URLs may use. */
   readonly webhookAllowRanges: readonly string[]
   readonly metricsToken: string | null
+  /** Whether the API of Reacher is served too. */
+  readonly reacherApi: boolean
   readonly dataDir: string
 }
 

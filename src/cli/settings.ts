@@ -38,6 +38,7 @@ export const SETTING_GROUPS: readonly (readonly [
       'trustProxy',
       'insecureHttp',
       'work',
+      'reacherApi',
       'limits',
       'plan',
       'minFreeDisk',

@@ -3,6 +3,7 @@ import { Capacity } from '../api/capacity.ts'
 import { createStatisticsCache } from '../api/jobs/breakdowns.ts'
 import { createOutlooks } from '../api/jobs/outlook.ts'
 import { createLastUsed } from '../api/last-used.ts'
+import { createLargeListLimit } from '../api/lists/limits.ts'
 import { createMetrics } from '../api/metrics.ts'
 import { createGuard } from '../api/middleware/guard.ts'
 import { KeysInFlight } from '../api/middleware/idempotency.ts'
@@ -31,6 +32,7 @@ export function composeApi(service: ServiceDeps): ApiDeps {
     ...guarded,
     guard: createGuard(guarded),
     streams: new Streams(),
+    limitLargeLists: createLargeListLimit(),
     breakdowns: createStatisticsCache(service, countBreakdown),
     changes: createStatisticsCache(service, countChanges),
     outlooks: createOutlooks(service),

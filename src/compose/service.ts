@@ -167,6 +167,7 @@ function buildService(
         isLoopbackHost(new URL(config.baseUrl).hostname),
       webhookAllowRanges: config.webhookAllowRanges,
       metricsToken: config.metricsToken,
+      reacherApi: config.reacherApi,
     },
     isStopping: () => isStopping,
     timings: timings.http,

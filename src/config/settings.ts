@@ -47,6 +47,7 @@ const SERVE = {
     onOff,
     true,
   ),
+  reacherApi: setting('--reacher-api', 'also serve the API of Reacher', onOff, false),
   /** False disables rate limits; credits still apply. */
   limits: setting('--limits on|off', 'enforce rate limits', onOff, true),
   plan: setting(

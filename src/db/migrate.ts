@@ -95,6 +95,7 @@ export const MIGRATIONS: Migrations = {
   '0016_finish': { up: addFinish },
   '0017_short_results': { up: reduceItemSpace },
   '0018_people': { up: addPeople },
+  '0019_job_numbers': { up: addJobNumbers },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -109,6 +110,14 @@ async function addJobWebhooks(db: Kysely<unknown>): Promise<void> {
   await sql`alter table webhook add column job_id text`.execute(db)
   await sql`drop index webhook_account`.execute(db)
   await sql`create index webhook_account on webhook (account_id, job_id)`.execute(db)
+}
+
+/** Adds the numbers of jobs, which are unique within an account. */
+async function addJobNumbers(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table job add column number bigint`.execute(db)
+  await sql`create unique index job_number on job (account_id, number) where number is not null`.execute(
+    db,
+  )
 }
 
 /** Adds the mails about finished jobs. */

@@ -54,6 +54,7 @@ export function newRow({ id, sourceKey, source, owner }: NewJob, now: number): J
     error: null,
     mail_due_at: null,
     finish_requested_at: null,
+    number: null,
     created_at: now,
     started_at: null,
     finished_at: null,

@@ -17,6 +17,7 @@ import {
   type Submission,
 } from './import/load-job.ts'
 import { getAccountLoad } from './job-list.ts'
+import { assignJobNumber } from './job-number.ts'
 import { type Job, type SubmitOptions, toSourceFields } from './job-store.ts'
 import type { JobWorker } from './worker/worker-deps.ts'
 
@@ -36,6 +37,8 @@ export type JobInput = Owner &
     /** Left out if it is known only after reading the rows. */
     readonly rowCount?: number
     readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
+    /** Whether the job gets a number; left out if it gets none. */
+    readonly isNumbered?: boolean
     /** Runs after the rows are stored and before the job is queued. */
     readonly afterLoad?: (loaded: Loaded) => Promise<void>
   }
@@ -65,7 +68,10 @@ export async function submitJob(
   return queueOrDrop(services, input, loaded, beforeCommit)
 }
 
-type QueueInput = Pick<JobInput, 'accountId' | 'plan' | 'type' | 'options' | 'afterLoad'>
+type QueueInput = Pick<
+  JobInput,
+  'accountId' | 'plan' | 'type' | 'options' | 'isNumbered' | 'afterLoad'
+>
 
 /** Queues a loaded job and notifies the worker. Deletes the job if it cannot be queued. */
 export async function queueOrDrop(
@@ -131,7 +137,9 @@ async function queueIn(
   if ('job' in queued) {
     await checkPlanLimits(services, input, { openLists, rows: loaded.total }, trx)
     await options.webhook?.insert(trx, queued.job.id)
-    return queued.job
+    if (!input.isNumbered) return queued.job
+    const number = await assignJobNumber(trx, queued.job, now)
+    return { ...queued.job, number }
   }
   throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.addressCount })
 }

@@ -60,6 +60,8 @@ export type JobTable = {
   mail_due_at: number | null
   /** When someone asked to finish it without further retries; null if no one did. */
   finish_requested_at: number | null
+  /** Identifies it within its account for clients whose job IDs are integers; null if it has none. */
+  number: number | null
 }
 
 export type JobType = VerificationSource

@@ -291,6 +291,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: null,
   },
   work: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: true },
+  reacherApi: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: false },
   limits: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: true },
   plan: { good: [['free', 'free']], bad: [['a b', /a short name/]], fallback: 'enterprise' },
   webhookAllowRanges: {

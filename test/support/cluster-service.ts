@@ -86,6 +86,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
       trustLoopback: true,
       webhookAllowRanges: [],
       metricsToken: null,
+      reacherApi: false,
       ...given.settings,
     },
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),

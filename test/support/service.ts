@@ -101,6 +101,7 @@ export async function createTestService({
       trustLoopback: true,
       webhookAllowRanges: [],
       metricsToken: null,
+      reacherApi: false,
       dataDir,
       ...given.settings,
     },

@@ -133,7 +133,7 @@ function previousColumns(job: Job) {
   }
 }
 
-const NO_COLUMNS: ListDialect = {
+export const NO_COLUMNS: ListDialect = {
   encoding: 'utf-8',
   delimiter: ',',
   newline: '\r\n',

@@ -18,10 +18,14 @@ export const FILE_ROWS_MAX = 1_000_000
  * Reads the addresses of a request without validating them. Throws ApiError if they are not a list
  * of strings.
  */
-export function readEmails(emails: unknown, max: number): string[] {
-  const list = readList('emails', emails, max)
+export function readEmails(
+  emails: unknown,
+  max: number,
+  field: 'emails' | 'input' = 'emails',
+): string[] {
+  const list = readList(field, emails, max)
   const invalid = list.findIndex(email => typeof email !== 'string')
-  if (invalid !== -1) throw notText(['emails', invalid], list[invalid])
+  if (invalid !== -1) throw notText([field, invalid], list[invalid])
   return list as string[]
 }
 
@@ -62,7 +66,7 @@ function readItem(item: unknown, index: number): Row {
   return { text: email, cells: JSON.stringify(String(id)) }
 }
 
-function readList(field: 'emails' | 'items', value: unknown, max: number): readonly unknown[] {
+function readList(field: keyof typeof EXAMPLES, value: unknown, max: number): readonly unknown[] {
   if (!Array.isArray(value)) {
     throw new ApiError(
       'emails_required',
@@ -76,6 +80,7 @@ function readList(field: 'emails' | 'items', value: unknown, max: number): reado
 
 const EXAMPLES = {
   emails: '{"emails": ["user@example.com"]}',
+  input: '{"input": ["user@example.com"]}',
   items: '{"items": [{"email": "user@example.com", "id": "1"}]}',
 }
 

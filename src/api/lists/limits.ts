@@ -7,7 +7,7 @@ import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { holdPlace } from '../middleware/admission.ts'
 
-export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'metrics'>
+export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'limitLargeLists' | 'metrics'>
 
 /** Larger bodies count as large. The largest one takes ten times its size while it is read. */
 export const LARGE_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ const RETRY_S = 2
  * is read. Bodies are received concurrently, so that a slow client blocks no other, and wait for a
  * slot to be parsed.
  */
-export function limitLargeLists(): (c: Context<Env>) => void {
+export function createLargeListLimit(): ApiDeps['limitLargeLists'] {
   const admit = limitByAccount({
     max: LARGE_MAX,
     accountMax: LARGE_ACCOUNT_MAX,
@@ -66,7 +66,7 @@ function isLarge({ req }: Context<Env>): boolean {
  * response of an Idempotency-Key is still returned.
  */
 export const requireDiskSpace =
-  (service: ListLimitDeps) =>
+  (service: Pick<ListLimitDeps, 'disk' | 'metrics'>) =>
   async (c: Context<Env>): Promise<void> => {
     const { isLow } = await service.disk()
     if (!isLow || c.get('replay')?.stored) return

@@ -22,7 +22,7 @@ export type QueueDeps = Pick<ApiDeps, 'engine' | 'ledger' | 'random' | 'settings
 /** Fields of a list that its route supplies. */
 type Listed = Pick<
   JobInput,
-  'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows'
+  'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows' | 'isNumbered'
 >
 
 /**

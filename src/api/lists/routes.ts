@@ -22,7 +22,7 @@ import { type BatchDeps, verifyBatch, verifyFile } from './batch.ts'
 import { type DryRunDeps, dryRun } from './dry-run.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX, readEmails } from './emails.ts'
 import { answerInstant, type InstantDeps } from './instant.ts'
-import { type ListLimitDeps, limitLargeLists, requireDiskSpace } from './limits.ts'
+import { type ListLimitDeps, requireDiskSpace } from './limits.ts'
 import {
   type ListOptionFields,
   presentQueued,
@@ -48,7 +48,7 @@ export function listRoutes(service: ListDeps) {
   const router = newRouter()
   const options = {
     ...LISTS,
-    beforeBody: limitLargeLists(),
+    beforeBody: service.limitLargeLists,
     afterBody: requireDiskSpace(service),
   }
 
@@ -154,9 +154,9 @@ export function listRoutes(service: ListDeps) {
  * The largest valid batch: 50,000 addresses of 254 octets with quotes and commas have 13 MB, plus
  * their IDs.
  */
-const BATCH_BODY_MAX = 16 * 1024 * 1024
+export const BATCH_BODY_MAX = 16 * 1024 * 1024
 /** Three values for each item with an ID; the rest is for lists that are told their length. */
-const BATCH_VALUES_MAX = 8 * BATCH_MAX
+export const BATCH_VALUES_MAX = 8 * BATCH_MAX
 
 /** A fifth of the addresses of a batch, and their escapes. */
 const BULK_BODY_MAX = 4 * 1024 * 1024

@@ -4,6 +4,15 @@ import type { Env } from '../context.ts'
 import type { ApiError } from '../errors/api-error.ts'
 import type { RouteTable } from './route-table.ts'
 
+/** The header in which clients of Reacher send their key. */
+export const REACHER_SECRET = 'x-reacher-secret'
+
+/** The headers that a key can be sent in. */
+type SentKeyHeaders = {
+  readonly authorization?: string | undefined
+  readonly [REACHER_SECRET]?: string | string[] | undefined
+}
+
 type AdmissionDeps = { readonly capacity: Capacity; readonly routes: RouteTable }
 
 /**
@@ -14,7 +23,7 @@ export type Admission = (
   request: {
     readonly method?: string | undefined
     readonly url?: string | undefined
-    readonly headers: { readonly authorization?: string | undefined }
+    readonly headers: SentKeyHeaders
     readonly socket: object
   },
   response: { once(event: 'close', listener: () => void): unknown },
@@ -32,7 +41,7 @@ export function createAdmission({ capacity, routes }: AdmissionDeps): Admission 
       start()
       return null
     }
-    const key = request.headers.authorization ?? ''
+    const key = request.headers.authorization ?? String(request.headers[REACHER_SECRET] ?? '')
     admissions.noteRequest(request.socket)
     const error = capacity.findRefusal(key)
     if (error !== null) return error

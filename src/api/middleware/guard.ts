@@ -65,6 +65,10 @@ export type GuardRule = {
   readonly body: BodyRule
   /** Whether the body is a list, which takes longer to arrive. */
   readonly takesList?: boolean | undefined
+  /**
+   * A header that can have the key, without a scheme. `Authorization` then needs no scheme either.
+   */
+  readonly keyHeader?: string
   /** Whether a signed link can replace the key. */
   readonly takesLinks?: boolean
   /**
@@ -133,7 +137,7 @@ async function passGuard(
   checkBodyHeaders(c, rule.body)
   if (rule.counts !== null) {
     const { id } = caller.account
-    holdPlace(c, service.capacity.startOfAccount(id, c.req.header('Authorization')))
+    holdPlace(c, service.capacity.startOfAccount(id, readSentKey(c, rule)))
   }
   const replay = rule.idempotent ? await findReplay(c, service) : null
   const counts = replay?.stored ? null : rule.counts
@@ -228,15 +232,15 @@ const NOT_COUNTED: Admitted = {
 async function identifyCaller(
   c: Context<Env>,
   service: GuardDeps,
-  { takesLinks }: GuardRule,
+  rule: GuardRule,
 ): Promise<Caller> {
-  if (takesLinks && c.req.query('signature') !== undefined) {
+  if (rule.takesLinks && c.req.query('signature') !== undefined) {
     c.set('isLink', true)
     return toCaller(service, await authenticateLink(c, service))
   }
   const session = c.env?.session
   return session === undefined
-    ? authenticate(service, c.req.header('Authorization'))
+    ? authenticate(service, readSentKey(c, rule), rule)
     : authenticateSession(service, session)
 }
 
@@ -328,21 +332,27 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): bool
 const stopping = () =>
   new ApiError('service_unavailable', 'The service is stopping. Try again.', { retryAfterS: 5 })
 
+/** Returns the value of the header that has the key of a request. */
+const readSentKey = ({ req }: Context<Env>, { keyHeader }: GuardRule): string | undefined =>
+  (keyHeader === undefined ? undefined : req.header(keyHeader)) ?? req.header('Authorization')
+
 /**
- * Authenticates the key in `Authorization: Bearer …`. Only a caller with the secret of a key learns
+ * Authenticates the key in `Authorization: Bearer …`, or in the header of the route. Only a caller with the secret of a key learns
  * that it has expired or was revoked.
  */
 async function authenticate(
   service: GuardDeps,
-  authorization: string | undefined,
+  sent: string | undefined,
+  { keyHeader }: GuardRule,
 ): Promise<Caller> {
-  const text = BEARER.exec(authorization ?? '')?.[1]
+  const text = (keyHeader === undefined ? BEARER : BEARER_OR_BARE).exec(sent ?? '')?.[1]
   // A mistyped or invented key is refused by its checksum, without a query.
-  if (text === undefined || !isWellFormed(text)) throw unauthenticated()
+  if (text === undefined || !isWellFormed(text)) throw unauthenticated(keyHeader)
   const { database, clock } = service
   const hash = hashSecret(text)
   const found = await getCachedKey(database, hash)
-  if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
+  if (found === null)
+    throw (await isRevoked(database, hash)) ? revoked() : unauthenticated(keyHeader)
   const now = clock.now()
   if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now)) throw expired()
   return toCaller(service, { ...found, person: null })
@@ -376,10 +386,10 @@ const signedOut = () =>
     'The API key of this session was revoked, has expired, or no longer has access to the dashboard. Sign in again.',
   )
 
-const unauthenticated = () =>
+const unauthenticated = (keyHeader: string | undefined) =>
   new ApiError(
     'authentication_error',
-    'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
+    `Missing or invalid API key. Send the header ${keyHeader ?? 'Authorization'}: ${keyHeader === undefined ? 'Bearer ' : ''}<API_KEY>.`,
   )
 
 const expired = () =>
@@ -389,5 +399,6 @@ const revoked = () => new ApiError('key_revoked', 'This API key was revoked. Use
 
 /** The name of the scheme is case-insensitive (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i
+const BEARER_OR_BARE = /^(?:Bearer +)?([\w-]{1,128}) *$/i
 
 const isExpired = (at: number | null, now: number) => at !== null && at <= now

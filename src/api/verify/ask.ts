@@ -39,15 +39,15 @@ export type VerifyInput = JobOptions & {
   readonly deadlineMs?: number
 }
 
-/** Reads the address of a request body. Throws ApiError if it is not a string. */
-export function readEmail(email: unknown): string {
+/** Reads the address of a request body from its field `name`. Throws ApiError if it is not a string. */
+export function readEmail(email: unknown, name = 'email'): string {
   if (typeof email === 'string' && email.length <= EMAIL_LENGTH_MAX) return email
   if (typeof email === 'string') {
     const length = formatNumber(email.length)
-    throw badFormat(`"email" has ${length} characters; an address has at most 254 octets.`)
+    throw badFormat(`"${name}" has ${length} characters; an address has at most 254 octets.`)
   }
   const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
-  throw badFormat(`"email" is ${excerpt}; it must be a string with one address.`)
+  throw badFormat(`"${name}" is ${excerpt}; it must be a string with one address.`)
 }
 
 export const badFormat = (why: string) =>

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest'
 import type { Caller, Env } from '../../../src/api/context.ts'
 import type { ApiError } from '../../../src/api/errors/api-error.ts'
 import {
+  createLargeListLimit,
   LARGE_ACCOUNT_MAX,
   LARGE_BYTES,
   LARGE_MAX,
-  limitLargeLists,
 } from '../../../src/api/lists/limits.ts'
 import { leavePlaces } from '../../../src/api/middleware/admission.ts'
 import { readJson } from '../../../src/api/middleware/body.ts'
@@ -20,7 +20,7 @@ import { createWiredService } from '../../support/wired-service.ts'
 
 /** Limits large lists by the account in a header, as routes do. */
 function limited(): MiddlewareHandler<Env> {
-  const limit = limitLargeLists()
+  const limit = createLargeListLimit()
   return async (c, next) => {
     c.set('caller', { account: { id: c.req.header('Account') ?? 'acc_a' } } as Caller)
     try {

@@ -45,6 +45,7 @@ const JOB: Job = {
   credit_period: null,
   mail_due_at: null,
   finish_requested_at: null,
+  number: null,
 }
 
 test('prints one plain line every five seconds if stderr is not a terminal', async () => {
