@@ -30,6 +30,7 @@ export const GUIDES = [
       file('client', 'Client for JavaScript'),
       file('python', 'Client for Python', 'clients/python/README.md'),
       file('mcp', 'AI agents'),
+      file('from-reacher', 'Coming from Reacher'),
       api('examples', 'Examples', 'Examples', 'In JavaScript and TypeScript', 'Agents'),
     ],
   },
