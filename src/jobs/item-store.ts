@@ -3,6 +3,8 @@ import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
+import { decodeResult } from '../engine/verdict/stored-result.ts'
+import type { Result } from '../engine/verdict/verdict.ts'
 import type { ItemTable } from './tables.ts'
 
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
@@ -59,6 +61,12 @@ export type StoredItem = QueuedItem &
     | 'accepted'
     | 'latest_result'
   >
+
+/** Returns the result of the latest probe; null if there is none. */
+export const decodeLatest = ({
+  latest_result: stored,
+}: Pick<ItemTable, 'latest_result'>): Result | null =>
+  stored === null ? null : decodeResult(stored)
 
 /** Returns the items at these positions that have no result, in list order. */
 export function openItems(
@@ -224,7 +232,7 @@ async function recordAll(
 }
 
 type LatestResult = {
-  /** JSON of the result. */
+  /** See `encodeResult`. */
   readonly result: string
   /** False if no server was probed this time; then an earlier result is kept. */
   readonly isProbed: boolean

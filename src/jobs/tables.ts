@@ -103,7 +103,7 @@ export type ItemTable = {
   ready_at: number | null
   /** The result as `encodeResult` stores it; `null` for an erased address. */
   result: string | null
-  /** JSON of the result of the latest probe, while the item waits for another one. */
+  /** The result of the latest probe, stored as `result` is, while the item waits for another one. */
   latest_result: string | null
   class: string | null
   /**

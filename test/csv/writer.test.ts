@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createRowWriter, type RowWriter, readList, type Value } from '../../src/csv/csv.ts'
+import {
+  createRowWriter,
+  type OutputRow,
+  type RowWriter,
+  readList,
+  type Value,
+} from '../../src/csv/csv.ts'
 import { dialectOf } from '../support/csv.ts'
 import { fc, runs } from '../support/property.ts'
 
@@ -53,6 +59,31 @@ describe('the lines of a result', () => {
   test('write nothing for null, and numbers and booleans as they are', () => {
     const writer = createRowWriter(dialectOf('a@one.test\n'), ['a', 'b', 'c', 'd'])
     expect(lineOf(writer, ['a@one.test'], [null, -1, true, ''])).toBe('a@one.test,,-1,true,\n')
+  })
+
+  test('write words and times of ev as they are, and quote the texts beside them', () => {
+    const words = new Set(['ev_reason', 'ev_checked_at'])
+    const added = ['ev_reason', 'ev_checked_at', 'ev_smtp_text']
+    const writer = createRowWriter(dialectOf(LIST), added, { words })
+    const time = '2026-03-22T10:30:00.000Z'
+    expect(lineOf(writer, ['Ann', 'a@one.test'], ['accepted_email', time, 'ok, "yes"'])).toBe(
+      `Ann,a@one.test,accepted_email,${time},"ok, ""yes"""\n`,
+    )
+    // A word is not looked at; a text is, for formulas and for what must be quoted.
+    expect(lineOf(writer, ['Ann', ''], ['=1', null, '=1'])).toBe("Ann,,=1,,'=1\n")
+  })
+
+  test('are the same in a batch as one at a time, also where rows repeat texts', () => {
+    const added = ['ev_email', 'ev_reason', 'ev_smtp_text', 'ev_smtp_code']
+    const writer = createRowWriter(dialectOf(LIST), added, { words: new Set(['ev_reason']) })
+    const rows: OutputRow[] = [
+      { cells: ['Ann', '=a@one.test'], values: ['=a@one.test', 'rejected_email', 'no, "x"', 550] },
+      { cells: [], values: [null, null, null, null] },
+      { cells: ['B\nob'], values: ['b@one.test', 'rejected_email', 'no, "x"', 550] },
+      { cells: ['C', 'c', 'no, "x"', ''], values: ['', 'accepted_email', '\ufeff', null] },
+      { cells: ['\0', 'd'], values: ['d', 'accepted_email', '\0', -1] },
+    ]
+    expect(writer.rows(rows)).toEqual(rows.flatMap(row => writer.rows([row])))
   })
 
   test('name the columns of a list without a header', () => {

@@ -2,11 +2,13 @@ import type { Database } from '../../db/database.ts'
 import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
 import type { Feed, Postponement, Row, RowHistory, Sink } from '../../engine/scheduler/feed.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'
+import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { pinnedItems, unpinItems } from '../item-claims.ts'
 import {
+  decodeLatest,
   dueItems,
   openItems,
   type QueuedItem,
@@ -150,7 +152,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
       dueAt,
       ...attempts,
       accepted: accepted === null ? null : JSON.stringify(accepted),
-      latest: { result: JSON.stringify(outcome.result), isProbed: outcome.asked },
+      latest: { result: encodeResult(outcome.result), isProbed: outcome.asked },
     }
     void recorder.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
     const operator = task.operator.name
@@ -249,18 +251,18 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     const rows: Row<ListItem>[] = []
     const { id: jobId } = list
     for (const item of await retryRead(() => openItems(database, { jobId, positions }))) {
-      if (!list.finishing.aborted || item.latest_result === null) {
+      const latest = list.finishing.aborted ? decodeLatest(item) : null
+      if (latest === null) {
         rows.push({ ...toRetriedRow(jobId, item, now), askedBy: this.#asked.get(item.position) })
         this.#asked.delete(item.position)
-      } else this.#finishWith(item, item.latest_result)
+      } else this.#finishWith(item, latest)
     }
     return rows
   }
 
   /** Gives a row that waited the result of its latest probe. */
-  #finishWith({ position, copies }: StoredItem, latest: string) {
+  #finishWith({ position, copies }: StoredItem, result: Result) {
     this.#given++
-    const result = JSON.parse(latest) as Result
     this.decided({ jobId: this.#deps.list.id, position, copies, isStored: true }, result)
   }
 

@@ -6,6 +6,7 @@ import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
 import type { ProbeTask } from '../../engine/probe/prepare.ts'
 import { FAULTS_MAX, nextRetry, type Outcome } from '../../engine/probe/retry-policy.ts'
 import { fromFailure } from '../../engine/verdict/build-result.ts'
+import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { isFailure, type Result } from '../../engine/verdict/verdict.ts'
 import { onAbort } from '../../platform/abort.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -262,7 +263,7 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedRow, outcome: Outco
   const { delayMs, ...attempt } = nextAttempt
   const dueAt = roundUpDue(now, delayMs, roundMs)
   const accepted = jsonOrNull(attempt.accepted)
-  const latest = { result: JSON.stringify(outcome.result), isProbed: outcome.asked }
+  const latest = { result: encodeResult(outcome.result), isProbed: outcome.asked }
   return { postponed: [{ position, dueAt, ...attempt, accepted, latest }] }
 }
 

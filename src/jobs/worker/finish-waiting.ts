@@ -3,7 +3,7 @@ import { nextChunk, runChunk } from '../../db/paging.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
-import { type WaitingItem, waitingItems } from '../item-store.ts'
+import { decodeLatest, type WaitingItem, waitingItems } from '../item-store.ts'
 import { listJobsToFinish } from '../job-state.ts'
 import { restoreTask } from '../probing/probe-claimed.ts'
 import { lastPosition } from '../results/result-store.ts'
@@ -91,7 +91,8 @@ async function presentResult(
   item: WaitingItem,
   signal: AbortSignal,
 ): Promise<Result> {
-  if (item.latest_result !== null) return JSON.parse(item.latest_result) as Result
+  const latest = decodeLatest(item)
+  if (latest !== null) return latest
   const task = restoreTask(list, item)
   if (task !== null) return list.engine.presentResult(task)
   const prepared = await list.engine.routeOne(item.text, { ...list.options, signal })
