@@ -30,7 +30,7 @@ export function presentCheck(result: Result, input: string) {
     input,
     is_reachable: REACHABLE[toClass(verdict)],
     misc: { ...NO_MISC, is_disposable, is_role_account: is_role, is_b2c: is_free },
-    mx: presentMx(evidence),
+    mx: presentMx(result),
     smtp: presentSmtp(result),
     syntax: presentSyntax(evidence),
     debug: presentDebug(result),
@@ -71,8 +71,9 @@ type Mx =
 const NO_MX: Mx = { accepts_mail: false, records: [] }
 
 /** A domain without MX records that has an address is its own mail server, and counts as one. */
-function presentMx({ route }: Evidence): Mx {
-  if (route === null) return NO_MX
+function presentMx({ evidence: { route }, verdict }: Result): Mx {
+  // A simulated result has no route.
+  if (route === null) return { accepts_mail: verdict.details.mxRecord, records: [] }
   if (route.kind === 'unknown') {
     const message = route.fault === 'timeout' ? 'the DNS query timed out' : 'the DNS query failed'
     return { error: { type: 'ResolveError', message: route.detail ?? message } }
@@ -111,9 +112,12 @@ function presentSmtp({ evidence, verdict }: Result): Smtp {
       ? { error: { type: 'AnyhowError', message: REASON_TEXTS[verdict.reason].means } }
       : presentError(answer)
   }
-  const isAccepted = answer?.kind === 'accepted' && answer.why !== 'restricted'
+  // A simulated result has no answer.
+  const isReached = answer === null ? verdict.details.smtpValid : answer.kind !== 'no-response'
+  const isAccepted =
+    answer === null ? catchAll === true : answer.kind === 'accepted' && answer.why !== 'restricted'
   return {
-    can_connect_smtp: answer !== null && answer.kind !== 'no-response',
+    can_connect_smtp: isReached,
     has_full_inbox: verdict.reason === 'mailbox_full',
     is_catch_all: catchAll ?? false,
     is_deliverable: klass !== 'undeliverable' && (isAccepted || verdict.deliverable),

@@ -250,6 +250,14 @@ describe('the request', () => {
     expect((await settled(request('/v1/check_email', o))).status).toBe(200)
   })
 
+  test('has the same answer from the cache', async () => {
+    const { json, mx } = await createService()
+    const body = { to_email: 'ann@a.test' }
+    const first = await json('/v1/check_email', { body })
+    expect(await json('/v1/check_email', { body })).toEqual(first)
+    expect(mx.sessions).toHaveLength(1)
+  })
+
   test('needs a key, which our own routes do not take from x-reacher-secret', async () => {
     const { key, request } = await createService()
     const body = { to_email: 'ann@a.test' }
@@ -290,8 +298,13 @@ describe('the request', () => {
   test('of a test key is simulated', async () => {
     const { addKey, json, mx } = await createService()
     const key = await addKey({ kind: 'test' })
-    const body = { to_email: 'invalid@a.test' }
-    expect(await json('/v1/check_email', { key, body })).toMatchObject({ is_reachable: 'invalid' })
+    const simulated = (to_email: string) => json('/v1/check_email', { key, body: { to_email } })
+    expect(await simulated('invalid@a.test')).toMatchObject({ is_reachable: 'invalid' })
+    expect(await simulated('valid@a.test')).toMatchObject({
+      is_reachable: 'safe',
+      mx: { accepts_mail: true },
+      smtp: { can_connect_smtp: true, is_deliverable: true },
+    })
     expect(mx.dialled).toEqual([])
   })
 })
