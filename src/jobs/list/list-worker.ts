@@ -74,6 +74,7 @@ export class ListWorker implements JobWorker {
       timings,
       retryStorageErrors,
       onProgress: job => this.#onProgress(job),
+      onWritten: () => this.#scheduler?.refill(),
       onLost: jobId => void this.#reporter.lost(jobId),
       onFailure: (jobId, error) => this.#reporter.failed(jobId, error),
     })
@@ -286,7 +287,6 @@ export class ListWorker implements JobWorker {
 
   #onProgress(job: Job) {
     if (job.finished_at !== null) this.#lists.drop(job.id)
-    this.#scheduler?.refill()
     this.#waiters.notify(job.id, job)
     this.#reporter.progressed(job)
   }

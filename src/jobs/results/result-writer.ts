@@ -43,6 +43,8 @@ type ResultWriterDeps = WriteDeps & {
   readonly priority?: Pick<Priority, 'hasRequests'> | null
   /** Called with each job after a commit. */
   readonly onProgress: (job: Job) => void
+  /** Called after each batch, when its changes no longer count as pending. */
+  readonly onWritten?: () => void
   /** Called if a job accepts no more changes: it was cancelled or deleted, or is finished. */
   readonly onLost: (jobId: string) => void
   /**
@@ -74,7 +76,7 @@ export class ResultWriter {
       sizeMin: () => Math.min(this.#isService ? SERVICE_BATCH.min : BATCH_MIN, this.#batchMax),
       sizeMax: () => this.#batchMax,
       sizeOf: countItems,
-      run: batch => this.#writeBatch(batch),
+      run: batch => this.#writeBatch(batch).finally(() => void this.#reportWritten()),
     })
   }
 
@@ -156,6 +158,12 @@ export class ResultWriter {
       await this.#failJobs(content, error)
       throw error
     }
+  }
+
+  async #reportWritten(): Promise<void> {
+    // The batch is pending until its write has returned.
+    await yieldToEventLoop()
+    this.#deps.onWritten?.()
   }
 
   /**

@@ -39,6 +39,8 @@ async function createWriter(
   const failures: [jobId: string, error: unknown][] = []
   const lost: string[] = []
   const loggedErrors: string[] = []
+  /** Whether it was full when each batch had been written. */
+  const written: boolean[] = []
   const all = new ResultWriter({
     database,
     retryStorageErrors,
@@ -48,6 +50,7 @@ async function createWriter(
     baseUrl: 'https://ev.test',
     log: { ...silentLog, error: message => void loggedErrors.push(message) },
     onProgress: state => progress.push(state),
+    onWritten: () => written.push(all.isFull),
     onLost: jobId => lost.push(jobId),
     onFailure: (jobId, error) => failures.push([jobId, error]),
   })
@@ -60,7 +63,8 @@ async function createWriter(
     settled: () => all.settled(),
     stop: () => all.stop(),
   }
-  return { database, clock, job, recorder, progress, failures, lost, loggedErrors, recorded }
+  const seen = { progress, written, failures, lost, loggedErrors }
+  return { database, clock, job, recorder, recorded, ...seen }
 }
 
 /** Returns true if a promise has settled. */
@@ -92,6 +96,14 @@ describe('a result writer', () => {
     const adding = Array.from({ length: 500 }, (_, n) => recorder.add(result(n + 1)))
     expect(await isDone(Promise.all(adding))).toBe(true)
     expect(progress).toMatchObject([{ done: 500 }])
+  })
+
+  test('has room again when it reports that its last batch is written', async () => {
+    const { recorder, written } = await createWriter(120, { hasRequests: false })
+    const adding = Array.from({ length: 120 }, (_, n) => recorder.add(result(n + 1)))
+    await Promise.all(adding)
+    await drainEventLoop()
+    expect(written.at(-1)).toBe(false)
   })
 
   test('writes one batch at a time; changes that arrive meanwhile wait for the next batch', async () => {
