@@ -12,6 +12,7 @@ export const AUDIT_ACTIONS = [
   ...(['person.invited', 'person.joined', 'person.updated', 'person.removed'] as const),
   ...(['person.password_changed', 'person.totp_enabled', 'person.totp_disabled'] as const),
   ...(['person.recovery_codes_created', 'person.recovery_code_used'] as const),
+  ...(['person.identity_linked', 'person.identity_unlinked'] as const),
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
   ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),

@@ -124,6 +124,15 @@ export async function findSession(
   return { session: toSession(row), ...principal }
 }
 
+/** Whether a session of a key or person is live. */
+export async function isSessionLive(
+  db: Reader,
+  { id, keyId, now }: Pick<Session, 'id' | 'keyId'> & { readonly now: number },
+): Promise<boolean> {
+  const query = liveSessions(db, now).where('id', '=', id).where('key_id', '=', keyId)
+  return (await query.executeTakeFirst()) !== undefined
+}
+
 /** `name` is that of its key or person. */
 export type ListedSession = Session & { readonly name: string }
 

@@ -80,6 +80,9 @@ export type PersonTable = {
   totp_secret: string | null
   /** Time step of the last accepted code: neither it nor an earlier one is accepted again. */
   totp_step: number | null
+  /** Issuer and subject at the identity provider; both null until the person has signed in there. */
+  oidc_issuer: string | null
+  oidc_subject: string | null
   last_signed_in_at: number | null
 }
 

@@ -95,6 +95,10 @@ export const SETTING_GROUPS: readonly (readonly [
     ],
   ],
   [
+    'Identity provider settings:',
+    ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcName', 'oidcAllowRanges'],
+  ],
+  [
     'Storage settings:',
     [
       'dataDir',

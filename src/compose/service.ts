@@ -39,6 +39,7 @@ import { startDeliveries } from '../webhooks/start-deliveries.ts'
 import { composeApi } from './api.ts'
 import { composeDoctor } from './doctor.ts'
 import { composeResolver, type ExternalDeps } from './engine.ts'
+import { composeIdentityProvider } from './identity-provider.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
 import { composeDownload, composeTransport, readWebhookCa } from './webhook-transport.ts'
 import { composeWork, type Services, type WorkDeps } from './worker.ts'
@@ -103,6 +104,14 @@ function buildService(
       ? createPostgresLimits(database, { clock, log })
       : openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = composeResolver(config, externalDeps.resolver, clock)
+  const identityProvider = composeIdentityProvider(config, {
+    clock,
+    random,
+    log,
+    resolver,
+    ca,
+    baseUrl: deps.baseUrl,
+  })
   const transport = externalDeps.transport ?? composeTransport(config, { clock, resolver, ca })
   const disk = diskReader({
     dataDir,
@@ -235,6 +244,7 @@ function buildService(
     firstKeys: keyPages,
     secretBox,
     passwords: createPasswordHasher(random),
+    identityProvider,
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: deps.baseUrl, version: deps.version, dataDir },
     health,

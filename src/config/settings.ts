@@ -4,9 +4,11 @@ import type { EgressConfig, IpLimitsConfig, OperatorConfig, PlanConfig } from '.
 import { type SettingSpec, type SettingValues, setting } from './setting.ts'
 import {
   baseUrl,
+  clientId,
   days,
   endpoint,
   integer,
+  issuer,
   listenHost,
   MEGABYTE,
   mailbox,
@@ -14,6 +16,7 @@ import {
   onOff,
   ranges,
   secret,
+  shortName,
   smtpUrl,
   text,
   word,
@@ -72,8 +75,32 @@ const SERVE = {
   /** In addition to the root certificates of Node. */
   webhookCaFile: setting(
     '--webhook-ca-file file',
-    'additional CA certificate for webhooks and list URLs, in PEM format',
+    'additional CA certificate for webhooks, list URLs and the identity provider, in PEM format',
     text,
+  ),
+  /** Null: people sign in with passwords only. */
+  oidcIssuer: setting(
+    '--oidc-issuer url',
+    'issuer of the identity provider with which people may sign in',
+    issuer,
+  ),
+  oidcClientId: setting('--oidc-client-id id', 'ID of ev at the identity provider', clientId),
+  oidcClientSecret: {
+    ...setting('--oidc-client-secret secret', 'secret of ev at the identity provider', secret),
+    isSecret: true,
+  },
+  /** Null: the host of the issuer. */
+  oidcName: setting(
+    '--oidc-name name',
+    'name of the identity provider on the sign-in page (default: its host)',
+    shortName,
+  ),
+  /** Apart from those of lists and webhooks, which customers can reach. */
+  oidcAllowRanges: setting(
+    '--oidc-allow-ranges range,…',
+    'non-public addresses that the identity provider may have',
+    ranges,
+    [],
   ),
   fastSandboxRetries: setting(
     '--fast-sandbox-retries',

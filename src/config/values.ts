@@ -219,6 +219,32 @@ export function baseUrl(input: string): string {
   return url.href.replace(/(?<!\/)\/+$/, '')
 }
 
+/** The issuer identifier of an OpenID provider (OpenID Connect Discovery 1.0 §3). */
+export const issuer = fitting(
+  'https://host or https://host/path, as "issuer" in the metadata of the provider, without /.well-known/…',
+  input => {
+    const url = URL.parse(input)
+    if (url === null || /[\s\p{Cc}]/u.test(input) || url.pathname.includes('/.well-known/'))
+      return false
+    const isBare = url.username === '' && url.password === '' && !/[?#]/.test(input)
+    return isBare && (url.protocol === 'https:' || isLoopbackUrl(url))
+  },
+)
+
+/** Plain HTTP is for tests. The policy of addresses still applies. */
+const isLoopbackUrl = ({ protocol, hostname }: URL) =>
+  protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+
+/** RFC 6749 §A.1: printable ASCII. */
+export const clientId = fitting('1 to 500 letters, digits and symbols, without spaces', input =>
+  /^[!-~]{1,500}$/.test(input),
+)
+
+/** A name that fits on a button. */
+export const shortName = fitting('a name of 1 to 40 characters, such as Example Login', input =>
+  /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u.test(input),
+)
+
 /** Shorter secrets can be guessed. */
 const SECRET_LENGTH_MIN = 16
 

@@ -109,6 +109,8 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'person.totp_disabled': 'Second factor removed',
   'person.recovery_codes_created': 'Recovery codes created',
   'person.recovery_code_used': 'Recovery code used',
+  'person.identity_linked': 'Identity linked',
+  'person.identity_unlinked': 'Identity unlinked',
   'webhook.created': 'Webhook created',
   'webhook.updated': 'Webhook changed',
   'webhook.rotated': 'Webhook secret rotated',

@@ -26,6 +26,7 @@ import { invitationRoutes } from './people/invitation.ts'
 import { peopleRoutes } from './people/people.ts'
 import { profileRoutes } from './people/profile.ts'
 import { checkCsrf, shortForms } from './session/csrf.ts'
+import { oidcRoutes } from './session/oidc.ts'
 import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes, themeRoutes } from './session/sign-in.ts'
 import { setUser, signedIn } from './session/signed-in.ts'
@@ -45,6 +46,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.get('/', c => c.redirect('/overview', 303))
   router.route('/', assetRoutes())
   router.route('/', signInRoutes(deps))
+  router.route('/', oidcRoutes(deps))
   router.route('/', invitationRoutes(deps))
   router.route('/', profileRoutes(deps))
   router.route('/', peopleRoutes(deps))
@@ -68,6 +70,12 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
 /** Routes that need no session; every other route of the dashboard requires one. */
 const PUBLIC: ReadonlySet<string> = new Set([
   ...['/', '/sign-in', '/sign-in/code', '/invitation/:token', '/welcome/:token'],
+  ...[
+    '/sign-in/oidc',
+    '/sign-in/oidc/callback',
+    '/sign-in/oidc/account',
+    '/invitation/:token/oidc',
+  ],
   ...[ASSETS, FORM_SCRIPT, ...DOCS],
 ])
 

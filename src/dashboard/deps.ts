@@ -1,4 +1,5 @@
 import type { Scope } from '../accounts/key-rights.ts'
+import type { IdentityProvider } from '../accounts/people/identity-provider.ts'
 import type { PasswordHasher } from '../accounts/people/password.ts'
 import type { Person } from '../accounts/people/person-store.ts'
 import type { LimitStore } from '../accounts/rate-limits/windows.ts'
@@ -76,6 +77,8 @@ export type DashboardDeps = {
   readonly limits: LimitStore
   /** Hashes and verifies the passwords of people. */
   readonly passwords: PasswordHasher
+  /** Null: people sign in with passwords only. */
+  readonly identityProvider: IdentityProvider | null
   /** Encrypts second factors and signs what browsers keep during a sign-in. */
   readonly secretBox: SecretBox
   /** Free space on the disk of the data directory, where uploads are stored. */

@@ -9,7 +9,7 @@ import {
   addFeedbackSources,
 } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
-import { addPeople } from './people-schema.ts'
+import { addIdentities, addPeople } from './people-schema.ts'
 import { type Schema, TABLES } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
 
@@ -96,6 +96,7 @@ export const MIGRATIONS: Migrations = {
   '0017_short_results': { up: reduceItemSpace },
   '0018_people': { up: addPeople },
   '0019_job_numbers': { up: addJobNumbers },
+  '0020_identities': { up: addIdentities },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */

@@ -5,6 +5,14 @@ export async function addPeople(db: Kysely<unknown>): Promise<void> {
   for (const statement of STATEMENTS) await sql.raw(statement).execute(db)
 }
 
+/** Adds the identities of people at the identity provider. */
+export async function addIdentities(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table person add column oidc_issuer text`.execute(db)
+  await sql`alter table person add column oidc_subject text`.execute(db)
+  await sql`create unique index person_identity on person (oidc_issuer, oidc_subject, account_id)
+    where oidc_subject is not null`.execute(db)
+}
+
 const STATEMENTS = [
   `create table person (
     id text primary key,

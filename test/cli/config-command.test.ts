@@ -34,7 +34,8 @@ describe.concurrent('ev config', () => {
     const { stdout } = await runEv(['serve', '--help-all'], { home: emptyFolder() })
     const flags = [...stdout.matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm)].map(([, name]) => name)
     const keys = Object.keys((await json([])).settings)
-    const isSecret = (key: string) => ['gravatar-key', 'metrics-token', 'secret'].includes(key)
+    const isSecret = (key: string) =>
+      ['gravatar-key', 'metrics-token', 'oidc-client-secret', 'secret'].includes(key)
     expect([...flags].sort()).toEqual(
       [...OTHER_OPTIONS, ...keys.filter(key => !isSecret(key))].sort(),
     )

@@ -41,6 +41,7 @@ describe.concurrent('ev people', { timeout: 60_000 }, () => {
         role: 'admin',
         joined: false,
         two_factor: false,
+        identity_provider: false,
         created_at: expect.stringMatching(/Z$/),
         invitation_expires_at: expect.stringMatching(/Z$/),
         last_signed_in_at: null,

@@ -224,6 +224,45 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['short', /at least 16 letters/]],
     fallback: null,
   },
+  oidcIssuer: {
+    good: [
+      ['https://login.example.com', 'https://login.example.com'],
+      ['https://id.example.com/realms/shop/', 'https://id.example.com/realms/shop/'],
+      ['http://127.0.0.1:4000', 'http://127.0.0.1:4000'],
+    ],
+    bad: [
+      ['http://login.example.com', /https:\/\/host/],
+      ['login.example.com', /https:\/\/host/],
+      ['https://login.example.com/.well-known/openid-configuration', /without \/\.well-known/],
+      ['https://login.example.com/?a=b', /https:\/\/host/],
+      ['https://user:secret@login.example.com', /https:\/\/host/],
+    ],
+    fallback: null,
+  },
+  oidcClientId: {
+    good: [['ev', 'ev']],
+    bad: [['e v', /without spaces/]],
+    fallback: null,
+  },
+  oidcClientSecret: {
+    good: [['0123456789abcdef', '0123456789abcdef']],
+    bad: [['short', /at least 16 letters/]],
+    fallback: null,
+  },
+  oidcName: {
+    good: [['Example Login', 'Example Login']],
+    bad: [
+      [' ', /1 to 40 characters/],
+      ['a'.repeat(41), /1 to 40 characters/],
+      ['a\u202eb', /1 to 40 characters/],
+    ],
+    fallback: null,
+  },
+  oidcAllowRanges: {
+    good: [['10.0.0.0/8', ['10.0.0.0/8']]],
+    bad: [['10.0.0.0/33', /CIDRs/]],
+    fallback: [],
+  },
   disposableFile: { good: [['d.txt', 'd.txt']], bad: SOME_TEXT, fallback: null },
   allowFile: { good: [['a.txt', 'a.txt']], bad: SOME_TEXT, fallback: null },
   blockedFile: { good: [['b.txt', 'b.txt']], bad: SOME_TEXT, fallback: null },

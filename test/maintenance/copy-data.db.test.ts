@@ -168,6 +168,8 @@ async function fill(database: Database): Promise<void> {
       password: null,
       totp_secret: null,
       totp_step: 3,
+      oidc_issuer: null,
+      oidc_subject: null,
       last_signed_in_at: null,
     })
     .execute()

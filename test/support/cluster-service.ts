@@ -102,6 +102,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     firstKeys: firstKeys(clock, random),
     secretBox: service.secretBox,
     passwords: instantPasswords(),
+    identityProvider: null,
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: service.settings,
     disk: service.disk,

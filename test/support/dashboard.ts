@@ -1,7 +1,7 @@
 import { createApp } from '../../src/api/app.ts'
 import type { Env } from '../../src/api/context.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
-import type { ApiBindings } from '../../src/dashboard/deps.ts'
+import type { ApiBindings, DashboardDeps } from '../../src/dashboard/deps.ts'
 import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { type FirstKeys, firstKeys } from '../../src/dashboard/session/setup.ts'
 import { idleHealth } from './idle-health.ts'
@@ -11,6 +11,10 @@ import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {
   readonly health?: Partial<HealthSource>
+  /** Connects the dashboard with an identity provider. */
+  readonly identityProvider?: (
+    deps: Pick<DashboardDeps, 'clock' | 'random' | 'log'>,
+  ) => DashboardDeps['identityProvider']
   /** False starts without a session. */
   readonly signIn?: boolean
 }
@@ -30,6 +34,7 @@ export type Fields = Readonly<Record<string, string | readonly string[]>>
  */
 export async function createTestDashboard({
   health,
+  identityProvider = () => null,
   signIn: isSignedIn = true,
   ...given
 }: Options = {}) {
@@ -43,6 +48,7 @@ export async function createTestDashboard({
     firstKeys: keys,
     secretBox: service.secretBox,
     passwords: instantPasswords(),
+    identityProvider: identityProvider(service),
     database: service.database,
     app: {
       fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>

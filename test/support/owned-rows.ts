@@ -49,6 +49,8 @@ export async function addOneOfEverything({
       password: null,
       totp_secret: 'sealed',
       totp_step: null,
+      oidc_issuer: null,
+      oidc_subject: null,
       last_signed_in_at: null,
     })
     await insertSource(trx, {

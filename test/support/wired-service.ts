@@ -19,6 +19,7 @@ import { unlimitedKey } from './service.ts'
 type WiredServiceOptions = Partial<ExternalDeps> & {
   /** Default: a new SQLite file. */
   readonly databaseUrl?: string
+  readonly baseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
   /** Content of the config file. */
   readonly file?: Readonly<Record<string, unknown>>
@@ -32,6 +33,7 @@ type WiredServiceOptions = Partial<ExternalDeps> & {
  */
 export async function createWiredService({
   databaseUrl,
+  baseUrl = 'https://ev.example.com',
   settings = {},
   file = {},
   key,
@@ -50,7 +52,7 @@ export async function createWiredService({
     { log: silentLog, ...deps },
     {
       databaseUrl: databaseUrl ?? `sqlite:${dataDir}/ev.sqlite`,
-      baseUrl: 'https://ev.example.com',
+      baseUrl,
       version: '0.0.0',
       timings: { ...FAST_TIMINGS, ...timings },
       lists: openLists(listFiles(config)),

@@ -39,6 +39,7 @@ export const GUIDES = [
     guides: [
       file('service', 'Running the service'),
       file('dashboard', 'Dashboard'),
+      file('identity-provider', 'Identity provider'),
       file('operating', 'Operating ev'),
       file('scaling', 'Several machines'),
       file('alerts', 'Alerts'),

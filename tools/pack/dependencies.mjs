@@ -11,7 +11,7 @@ import { importsOf, nameOf, replaceSpecifiers } from './modules.mjs'
  */
 const BUNDLED = [
   ...['@hono/node-server', '@hono/zod-openapi', 'hono', 'kysely', 'csv-parse', 'csv-stringify'],
-  ...['ora', 'pg-boss', 'prom-client', 'zod', 'age-encryption'],
+  ...['openid-client', 'ora', 'pg-boss', 'prom-client', 'zod', 'age-encryption'],
   '@modelcontextprotocol/server',
 ]
 

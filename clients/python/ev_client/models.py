@@ -129,6 +129,8 @@ class AuditEntry(TypedDict):
         "person.totp_disabled",
         "person.recovery_codes_created",
         "person.recovery_code_used",
+        "person.identity_linked",
+        "person.identity_unlinked",
         "webhook.created",
         "webhook.updated",
         "webhook.rotated",
@@ -2047,8 +2049,10 @@ class Person(TypedDict):
     role: Literal["admin", "member", "viewer"]
     # Whether the person has accepted an invitation.
     joined: bool
-    # Whether sign-in asks for a second factor.
+    # Whether sign-in with the password asks for a second factor.
     two_factor: bool
+    # Whether the person signs in with the identity provider.
+    identity_provider: bool
     created_at: str
     # When the open link expires. Null if there is none.
     invitation_expires_at: Optional[str]
@@ -2072,8 +2076,10 @@ class PersonLinkData(TypedDict):
     role: Literal["admin", "member", "viewer"]
     # Whether the person has accepted an invitation.
     joined: bool
-    # Whether sign-in asks for a second factor.
+    # Whether sign-in with the password asks for a second factor.
     two_factor: bool
+    # Whether the person signs in with the identity provider.
+    identity_provider: bool
     created_at: str
     # When the open link expires. Null if there is none.
     invitation_expires_at: Optional[str]

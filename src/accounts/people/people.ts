@@ -82,6 +82,8 @@ export function invitePerson(
     password: null,
     totp_secret: null,
     totp_step: null,
+    oidc_issuer: null,
+    oidc_subject: null,
     last_signed_in_at: null,
     ...invitation,
   }
@@ -200,7 +202,7 @@ export async function findInvitedPerson(
 }
 
 /** Whether the person has an invitation that is not expired. */
-const isInvited = ({ invitation_expires_at: expiresAt }: Person, now: number): boolean =>
+export const isInvited = ({ invitation_expires_at: expiresAt }: Person, now: number): boolean =>
   expiresAt !== null && expiresAt > now
 
 /**

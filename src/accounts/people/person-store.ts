@@ -9,7 +9,8 @@ export type Person = PersonTable
 export const isPersonId = (id: string): boolean => id.startsWith('per_')
 
 /** Whether the person has accepted an invitation. */
-export const hasJoined = ({ password }: Person): boolean => password !== null
+export const hasJoined = ({ password, oidc_subject }: Person): boolean =>
+  password !== null || oidc_subject !== null
 
 export async function insertPerson(trx: Trx, person: Person): Promise<void> {
   await trx.insertInto('person').values(person).execute()
@@ -54,7 +55,7 @@ export async function findPersonByInvitation(
 }
 
 /** A person, with the name of the account. */
-type PersonOfAccount = Person & { readonly account_name: string }
+export type PersonOfAccount = Person & { readonly account_name: string }
 
 /**
  * Lists the people with an address, one for each account that invited it. `account` is the name or
@@ -74,6 +75,23 @@ export function listPeopleByEmail(
     .$if(account !== null, query =>
       query.where(eb => eb.or([eb('account.id', '=', account), eb('account.name', '=', account)])),
     )
+    .orderBy('account.created_at')
+    .orderBy('account.id')
+    .execute()
+}
+
+/** Lists the people of an identity at a provider, at most one for each account. */
+export function listPeopleByIdentity(
+  db: Reader,
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+): Promise<PersonOfAccount[]> {
+  return db
+    .selectFrom('person')
+    .innerJoin('account', 'account.id', 'person.account_id')
+    .selectAll('person')
+    .select('account.name as account_name')
+    .where('person.oidc_issuer', '=', issuer)
+    .where('person.oidc_subject', '=', subject)
     .orderBy('account.created_at')
     .orderBy('account.id')
     .execute()
@@ -155,6 +173,7 @@ export const presentPerson = (person: Person) => ({
   role: person.role,
   joined: hasJoined(person),
   two_factor: person.totp_secret !== null,
+  identity_provider: person.oidc_subject !== null,
   created_at: isoTime(person.created_at),
   invitation_expires_at: toIso(person.invitation_expires_at),
   last_signed_in_at: toIso(person.last_signed_in_at),

@@ -6,7 +6,7 @@ import type { SecretBox } from '../../platform/secret-box.ts'
 
 type Services = { readonly secretBox: SecretBox; readonly clock: Clock }
 
-type Purpose = 'second_factor' | 'totp_setup'
+type Purpose = 'second_factor' | 'totp_setup' | 'oidc' | 'oidc_account'
 
 /** Encrypts a state that is accepted for `ttlMs`. */
 export const sealState = (

@@ -88,7 +88,8 @@ export const toLimited = ({ refusedBy, states }: Charge): Limited => ({
   resetAt: states[refusedBy ?? 0]?.resetAt ?? 0,
 })
 
-function normalizeEmail(text: string): string {
+/** Returns the form in which addresses are compared; empty if it is not an address. */
+export function normalizeEmail(text: string): string {
   try {
     return parsePersonEmail(text)
   } catch (error) {

@@ -35,7 +35,12 @@ const fields = {
   email: z.string(),
   role: z.enum(ROLES),
   joined: z.boolean().openapi({ description: 'Whether the person has accepted an invitation.' }),
-  two_factor: z.boolean().openapi({ description: 'Whether sign-in asks for a second factor.' }),
+  two_factor: z.boolean().openapi({
+    description: 'Whether sign-in with the password asks for a second factor.',
+  }),
+  identity_provider: z.boolean().openapi({
+    description: 'Whether the person signs in with the identity provider.',
+  }),
   created_at: time,
   invitation_expires_at: time.nullable().openapi({
     description: 'When the open link expires. Null if there is none.',
@@ -72,6 +77,7 @@ const PERSON = {
   ...NEW_PERSON_EXAMPLE,
   joined: false,
   two_factor: false,
+  identity_provider: false,
   created_at: '2026-03-21T10:30:00.000Z',
   invitation_expires_at: '2026-03-28T10:30:00.000Z',
   last_signed_in_at: null,

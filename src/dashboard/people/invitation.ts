@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import { accountIn } from '../../accounts/account-store.ts'
+import type { IdentityProvider } from '../../accounts/people/identity-provider.ts'
 import { findPasswordFault, PASSWORD_LENGTH_MIN } from '../../accounts/people/password.ts'
 import { acceptInvitation, findInvitedPerson } from '../../accounts/people/people.ts'
 import { hasJoined, type Person } from '../../accounts/people/person-store.ts'
@@ -62,7 +63,7 @@ type Shown = { readonly person: Person; readonly fault?: string }
 
 async function invitationPage(
   c: Context<Env>,
-  { database }: DashboardDeps,
+  { database, identityProvider }: DashboardDeps,
   { person, fault }: Shown,
 ): Promise<Response> {
   const account = await accountIn(database.reader, person.account_id)
@@ -72,6 +73,7 @@ async function invitationPage(
   const body = html`
     ${fault === undefined ? NOTHING : notice('bad', fault)}
     <p>${purpose}</p>
+    ${identityProvider === null ? NOTHING : providerLink(c, identityProvider)}
     <form method="post" action="${c.req.path}">
       <p class="field"><label for="email">Email address</label>
         <input id="email" name="email" type="email" value="${person.email}" autocomplete="username" readonly /></p>
@@ -84,6 +86,10 @@ async function invitationPage(
     status: fault === undefined ? 200 : 400,
   })
 }
+
+const providerLink = (c: Context<Env>, { name }: IdentityProvider): Html => html`
+  <p><a class="button primary" href="${c.req.path}/oidc">Continue with ${name}</a></p>
+  <p><small>Or set a password:</small></p>`
 
 function expiredPage(c: Context<Env>) {
   const body = html`

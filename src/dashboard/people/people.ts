@@ -164,10 +164,15 @@ const personTable = (c: Context<Env>, rows: readonly Person[], isManaged: boolea
       },
       { label: 'Email address', kind: 'long', cell: ({ email }) => email },
       { label: 'Role', cell: ({ role }) => capitalize(role) },
-      { label: 'Second factor', cell: person => (person.two_factor ? 'On' : 'Off') },
+      { label: 'Sign-in', cell: signInText },
       { label: 'Signed in', cell: signedInCell },
     ],
   })
+
+const signInText = (person: Person): string => {
+  if (person.identity_provider) return 'Identity provider'
+  return person.two_factor ? 'Password, second factor' : 'Password'
+}
 
 const signedInCell = (person: Person): Html =>
   person.joined

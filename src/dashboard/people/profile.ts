@@ -1,6 +1,8 @@
 import { type Context, Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import encodeQr from 'qr'
+import { unlinkIdentity } from '../../accounts/people/identities.ts'
+import type { IdentityProvider } from '../../accounts/people/identity-provider.ts'
 import { changePassword } from '../../accounts/people/people.ts'
 import { countRecoveryCodes, type Person } from '../../accounts/people/person-store.ts'
 import {
@@ -20,6 +22,7 @@ import { notice, Refusal } from '../page/notice.ts'
 import { card, primaryLink } from '../page/parts.ts'
 import { copyable } from '../page/text.ts'
 import { deviceOf, leaveNote } from '../session/cookie.ts'
+import { requireProvider, startOidc } from '../session/oidc.ts'
 import { sessionOrigin } from '../session/signed-in.ts'
 import { findNewPasswordFault, newPasswordFields } from './invitation.ts'
 
@@ -42,6 +45,7 @@ export function profileRoutes(deps: DashboardDeps): Hono<Env> {
       return c.redirect('/profile', 303)
     })
   router.route('/', secondFactorRoutes(deps))
+  router.route('/', identityRoutes(deps))
   return router
 }
 
@@ -81,6 +85,28 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
       const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
       if (fault !== null) return profilePage(c, deps, fault)
       return codesPage(c, await replaceRecoveryCodes(withOrigin(c, deps), personOf(c)))
+    })
+}
+
+/** Routes that link the person to the identity provider and remove the link. */
+function identityRoutes(deps: DashboardDeps): Hono<Env> {
+  return new Hono<Env>()
+    .post('/profile/identity', async c => {
+      const person = personOf(c)
+      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      if (fault !== null) return profilePage(c, deps, fault)
+      const { sessionId } = c.get('user')
+      const intent = { kind: 'link', personId: person.id, sessionId } as const
+      const url = await startOidc(c, deps, intent, '/profile')
+      return url instanceof URL ? providerPage(c, deps, url) : profilePage(c, deps, url.sentence)
+    })
+    .post('/profile/identity/remove', async c => {
+      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      if (fault !== null) return profilePage(c, deps, fault)
+      const keepSession = c.get('user').sessionId
+      await unlinkIdentity(withOrigin(c, deps), { person: personOf(c), keepSession })
+      leaveNote(c, 'Sign in with your password from now on. Your other sessions have ended.')
+      return c.redirect('/profile', 303)
     })
 }
 
@@ -124,7 +150,7 @@ const currentPassword = (id: string): Html => html`
 
 async function profilePage(
   c: Context<Env>,
-  { database }: DashboardDeps,
+  { database, identityProvider }: DashboardDeps,
   fault?: string,
 ): Promise<Response> {
   const person = personOf(c)
@@ -134,22 +160,79 @@ async function profilePage(
     intro: `${person.name}, ${person.email}, ${person.role} of this account.`,
     body: html`
       ${fault === undefined ? NOTHING : notice('bad', fault)}
-      <div class="grid">${passwordCard(c)} ${secondFactorCard(c, person, codesLeft)}</div>`,
+      <div class="grid">
+        ${passwordCard(c, person)} ${secondFactorCard(c, person, codesLeft)} ${identityCard(c, person, identityProvider)}
+      </div>`,
     status: fault === undefined ? 200 : 400,
   })
 }
 
-const passwordCard = (c: Context<Env>): Html =>
+const passwordCard = (c: Context<Env>, { password }: Person): Html =>
   card({
     title: 'Password',
-    body: form(
-      c,
-      '/profile/password',
-      html`${currentPassword('current')}${newPasswordFields()}<button class="primary">Change password</button>`,
-    ),
+    body:
+      password === null
+        ? html`<p>You have no password here. To set one, ask an admin of the account for a new link.</p>`
+        : form(
+            c,
+            '/profile/password',
+            html`${currentPassword('current')}${newPasswordFields()}<button class="primary">Change password</button>`,
+          ),
   })
 
+/** Linking asks for the password: a stolen session must not add another way to sign in. */
+function identityCard(
+  c: Context<Env>,
+  { password, oidc_subject: subject }: Person,
+  provider: IdentityProvider | null,
+): Html {
+  const name = provider?.name ?? 'the identity provider'
+  if (subject === null) {
+    if (provider === null) return NOTHING
+    const fields = html`${currentPassword('link-password')}<button>Link ${name}</button>`
+    return card({
+      title: name,
+      body: html`
+        <p>Sign in with ${name} in place of your password. It must have your address ${c.get('user').person?.email}.</p>
+        ${form(c, '/profile/identity', fields)}`,
+    })
+  }
+  const isOnly = password === null
+  return card({
+    title: provider?.name ?? 'Identity provider',
+    body: html`
+      <p>You can sign in with ${name}${isOnly ? html`, which asks for a second factor if it requires one` : NOTHING}.</p>
+      ${
+        isOnly
+          ? NOTHING
+          : confirmed(c, {
+              action: '/profile/identity/remove',
+              label: 'Remove the link',
+              question: `You will sign in with your password again, and no longer with ${name}.`,
+              yes: 'Yes, remove it',
+              fields: currentPassword('unlink-password'),
+            })
+      }`,
+  })
+}
+
+/** A link and not a redirect: the Content-Security-Policy lets no form end at another site. */
+const providerPage = (c: Context<Env>, deps: DashboardDeps, url: URL): Promise<Response> => {
+  const { name } = requireProvider(deps)
+  return page(c, {
+    title: `Link ${name}`,
+    back: { href: '/profile', label: 'Your sign-in' },
+    hasAlerts: false,
+    body: html`
+      <div class="card">
+        <p>Sign in with ${name}. It then sends you back to your page.</p>
+        <p><a class="button primary" href="${url.href}">Continue to ${name}</a></p>
+      </div>`,
+  })
+}
+
 function secondFactorCard(c: Context<Env>, person: Person, codesLeft: number): Html {
+  if (person.password === null) return NOTHING
   if (person.totp_secret === null) {
     return card({
       title: 'Second factor',

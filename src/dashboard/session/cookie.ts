@@ -29,6 +29,24 @@ export function keepDevice(c: Context<Env>, device: string, maxAgeS: number): vo
 
 const HARD = { path: '/', secure: true, httpOnly: true, sameSite: 'Strict' } as const
 
+const OIDC = '__Host-ev_oidc'
+
+/** Keeps the state of a sign-in with the identity provider until the browser comes back. */
+export function keepOidcState(c: Context<Env>, sealed: string, maxAgeS: number): void {
+  setCookie(c, OIDC, sealed, { ...LAX, maxAge: maxAgeS })
+}
+
+/** Returns and clears that state; null if there is none. */
+export function takeOidcState(c: Context<Env>): string | null {
+  const sealed = getCookie(c, OIDC)
+  if (sealed === undefined) return null
+  setCookie(c, OIDC, '', { ...LAX, maxAge: 0 })
+  return sealed
+}
+
+/** Browsers do not send a strict cookie when the provider sends them back. */
+const LAX = { path: '/', secure: true, httpOnly: true, sameSite: 'Lax' } as const
+
 const NOTE = '__Host-ev_note'
 
 /** Stores a flash message for the next page. */

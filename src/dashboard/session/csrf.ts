@@ -52,6 +52,16 @@ export function checkSameSite(c: Context<Env>): void {
   if (!isSameOrigin) throw invalidToken()
 }
 
+/**
+ * Whether a page of this site, or the user, opened this page: for a GET that starts something. Browsers
+ * without Sec-Fetch-Site send a Referer, which pages of this site allow for this site only.
+ */
+export function isOwnNavigation(c: Context<Env>): boolean {
+  const site = c.req.header('Sec-Fetch-Site')
+  if (site !== undefined) return site === 'same-origin' || site === 'none'
+  return URL.parse(c.req.header('Referer') ?? '')?.host === new URL(c.req.url).host
+}
+
 const isReading = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
 
 async function tokenOfForm(c: Context<Env>): Promise<string | undefined> {

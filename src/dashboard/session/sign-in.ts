@@ -4,6 +4,7 @@ import { html } from 'hono/html'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import { domainAllowed, ipAllowed, permits } from '../../accounts/key-rights.ts'
 import { type FoundKey, findKeyByHash } from '../../accounts/key-store.ts'
+import type { IdentityProvider } from '../../accounts/people/identity-provider.ts'
 import { arePeopleInvited, type Person } from '../../accounts/people/person-store.ts'
 import { verifySecondFactor } from '../../accounts/people/second-factor.ts'
 import {
@@ -168,13 +169,13 @@ const WRONG_CODE =
   'Wrong code. A code works once: wait for the next one, and check the clock of your phone.'
 
 /** Sets `Retry-After` and returns the sentence for too many failures. */
-function limit(c: Context<Env>, { clock }: DashboardDeps, { resetAt }: Limited): string {
+export function limit(c: Context<Env>, { clock }: DashboardDeps, { resetAt }: Limited): string {
   const waitMs = resetAt - clock.now()
   c.header('Retry-After', String(Math.ceil(waitMs / SECOND)))
   return `Too many failed sign-ins from ${c.get('ip')}. Try again in ${formatDurationInWords(waitMs, Math.ceil)}.`
 }
 
-const auditRefusal = (
+export const auditRefusal = (
   c: Context<Env>,
   deps: DashboardDeps,
   by: Parameters<typeof auditSession>[3]['by'],
@@ -210,7 +211,7 @@ function codePage(c: Context<Env>, { next, pending, refusal, limited }: CodeForm
 }
 
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
-function ownPath(next: unknown): string {
+export function ownPath(next: unknown): string {
   const isOwn = typeof next === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(next)
   return isOwn ? next : '/overview'
 }
@@ -218,7 +219,7 @@ function ownPath(next: unknown): string {
 type SignIn = {
   readonly next: string
   readonly refusal?: string | null
-  readonly status?: 401 | 429
+  readonly status?: 401 | 429 | 503
   /** Whether the refused form was that of a key. */
   readonly isKey?: boolean
   readonly email?: string
@@ -226,10 +227,15 @@ type SignIn = {
 }
 
 /** Shows the form of a key alone until people are invited. */
-async function signInPage(c: Context<Env>, { settings, database }: DashboardDeps, o: SignIn) {
+export async function signInPage(
+  c: Context<Env>,
+  { settings, database, identityProvider }: DashboardDeps,
+  o: SignIn,
+) {
   const hasPeople = await arePeopleInvited(database.reader)
   const body = html`
     ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isStored(c, settings.baseUrl) ? NOTHING : notStored()}
+    ${hasPeople && identityProvider !== null ? oidcLink(identityProvider, o) : NOTHING}
     ${hasPeople ? personForm(o) : keyForm(o)}
     ${
       hasPeople
@@ -238,6 +244,13 @@ async function signInPage(c: Context<Env>, { settings, database }: DashboardDeps
     }`
   return barePage(c, { title: 'Sign in', body, ...(o.status && { status: o.status }) })
 }
+
+const oidcLink = ({ name }: IdentityProvider, { next }: SignIn): Html => html`
+  <p><a class="button primary" href="${OIDC_START}?next=${encodeURIComponent(next)}">Sign in with ${name}</a></p>
+  <p><small>Or sign in with your password:</small></p>`
+
+/** A link and not a form, because the Content-Security-Policy lets no form end at another site. */
+export const OIDC_START = '/sign-in/oidc'
 
 const personForm = ({ next, email, account }: SignIn): Html => html`
   <form method="post" action="/sign-in">
