@@ -63,7 +63,7 @@ function inviteRoutes(service: PeopleDeps) {
     id: 'invitePerson',
     summary: 'Invite a person',
     description:
-      "Returns a link, once, at which the person sets a password. The role can't have more rights than the caller.",
+      "Returns a link, once, at which the person sets a password or signs in with the identity provider. The role can't have more rights than the caller.",
     scope: 'people:write',
     idempotent: true,
     body: { schema: NewPersonRequest, example: NEW_PERSON_EXAMPLE, max: BODY_MAX },

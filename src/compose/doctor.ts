@@ -11,7 +11,11 @@ import { type Dial, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
 import { CHECK_NAMES } from '../platform/domain-names.ts'
+import { EvError } from '../platform/error.ts'
+import { silentLog } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
+import { composeIdentityProvider } from './identity-provider.ts'
+import { readWebhookCa } from './webhook-transport.ts'
 
 /** Options that are not settings. */
 type DoctorOptions = {
@@ -58,8 +62,30 @@ export function composeDoctor(
     dataDir: config.dataDir,
     databaseUrl: options.databaseUrl,
     databaseConnections: config.databaseConnections,
+    identityProvider: composeProviderTarget(config, { clock, random, resolver: all }),
   }
 }
+
+/** The settings may be incomplete: the doctor shows why. */
+function composeProviderTarget(
+  config: Config,
+  deps: { readonly clock: Clock; readonly random: Random; readonly resolver: Resolver },
+): DoctorDeps['identityProvider'] {
+  try {
+    const ca = config.oidcIssuer === null ? null : readWebhookCa(config)
+    const baseUrl = config.baseUrl ?? LOCAL_URL
+    const provider = composeIdentityProvider(config, { ...deps, log: silentLog, ca, baseUrl })
+    if (provider === null) return null
+    const title = `${provider.name} (${provider.issuer}, client ${config.oidcClientId})`
+    return { title, fault: null, check: () => provider.check() }
+  } catch (error) {
+    if (!(error instanceof EvError)) throw error
+    return { title: '', fault: error.message, check: async () => null }
+  }
+}
+
+/** The service derives its URL when it listens. */
+const LOCAL_URL = 'http://127.0.0.1'
 
 type Servers = {
   readonly all: Resolver

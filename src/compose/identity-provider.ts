@@ -1,9 +1,9 @@
 import {
   createIdentityProvider,
   type IdentityProvider,
+  OIDC_CALLBACK,
 } from '../accounts/people/identity-provider.ts'
 import { type Config, SETTINGS, type Setting, type Settings } from '../config/settings.ts'
-import { OIDC_CALLBACK } from '../dashboard/session/oidc.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { createPolicyFetch } from '../outbound/policy-fetch.ts'

@@ -13,6 +13,7 @@ import { type Finding, warn } from './finding.ts'
 import { onBlocklists } from './identity/blocklists.ts'
 import { heloName, parseIp, reverseName } from './identity/reverse-name.ts'
 import { mailFrom, senderPolicy } from './identity/sender-policy.ts'
+import { identityProviderFinding, type ProviderTarget } from './identity-provider.ts'
 import { dataDirectoryFinding, diskFinding, type Machine, openFilesFinding } from './machine.ts'
 import { clockFinding } from './network/clock-skew.ts'
 import { type DnsServer, dnsFindings } from './network/dns.ts'
@@ -50,6 +51,8 @@ export type DoctorDeps = {
   readonly databaseUrl: string
   /** Maximum number of PostgreSQL connections of one process. */
   readonly databaseConnections: number
+  /** Null if people sign in with passwords only. */
+  readonly identityProvider: ProviderTarget | null
 }
 
 /** One line of the report; `egress` is null for checks that concern all egresses. */
@@ -74,6 +77,7 @@ export type CheckName =
   | 'open-files'
   | 'data-directory'
   | 'database'
+  | 'identity-provider'
 
 /** All checks end by then, even if no server answers. */
 const DEADLINE_MS = 18 * SECOND
@@ -119,7 +123,7 @@ type DoctorReport = {
 }
 
 function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
-  const { clock, machine, dataDir, databaseUrl, concurrency } = deps
+  const { clock, machine, dataDir, databaseUrl, concurrency, identityProvider } = deps
   const names = deps.exchangers.filter(host => parseIp(host) === null)
   const probeRounds = deps.egresses.map(egress => ({
     egress,
@@ -139,6 +143,11 @@ function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
     general('open-files', Promise.resolve([openFilesFinding(machine.openFilesMax, concurrency)])),
     general('data-directory', dataDirectoryFinding(dataDir, databaseUrl).then(one)),
     ...(isPostgresUrl(databaseUrl) ? [general('database', serverFindings(deps, signal))] : []),
+    ...(identityProvider === null
+      ? []
+      : [
+          general('identity-provider', identityProviderFinding(identityProvider, signal).then(one)),
+        ]),
   ]
 }
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { invitePerson, removePerson } from '../../src/accounts/people/people.ts'
 import { COMMAND_LINE } from '../../src/audit.ts'
+import { composeDoctor } from '../../src/compose/doctor.ts'
+import { toConfig } from '../../src/config/config.ts'
 import { recordingLog } from '../support/log.ts'
 import { CLIENT, type ProviderAccount, startOidcProvider } from '../support/oidc-provider.ts'
 import { createWiredService } from '../support/wired-service.ts'
@@ -150,6 +152,38 @@ describe('the settings', () => {
     await expect(refused).rejects.toThrow(
       /needs HTTPS, but the URL of the service is http:\/\/ev\.internal:8080/,
     )
+  })
+
+  test('are checked by the doctor, which does not show the secret', async () => {
+    const provider = await startOidcProvider(REDIRECT_URI)
+    const check = async (file: Readonly<Record<string, unknown>>) => {
+      const config = toConfig({
+        flags: {},
+        environment: {},
+        file: { path: 'ev.config.json', values: file },
+      })
+      const options = { databaseUrl: 'sqlite:/nowhere/ev.sqlite', exchangers: null }
+      const { identityProvider, close } = composeDoctor(config, options)
+      const outcome = identityProvider && {
+        ...identityProvider,
+        why: await identityProvider.check(),
+      }
+      close()
+      expect(JSON.stringify(outcome)).not.toContain(CLIENT.secret)
+      return outcome
+    }
+    expect(await check({})).toBeNull()
+    const working = settingsFor(provider.issuer)
+    expect(await check(working)).toMatchObject({
+      title: `Example Login (${provider.issuer}, client ${CLIENT.id})`,
+      fault: null,
+      why: null,
+    })
+    const other = await check({ ...working, 'oidc-issuer': `${provider.issuer}/realms/shop` })
+    expect(other).toMatchObject({ fault: null, why: expect.stringMatching(/\S/) })
+    expect(await check({ 'oidc-issuer': provider.issuer })).toMatchObject({
+      fault: expect.stringContaining('Set EV_OIDC_CLIENT_ID and EV_OIDC_CLIENT_SECRET too'),
+    })
   })
 
   test('for an address of a private network need its range', async () => {

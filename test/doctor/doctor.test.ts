@@ -54,6 +54,7 @@ function services(egresses: readonly Target[], resolver: Resolver = zone(NAMES))
     dataDir,
     databaseUrl: `sqlite:${join(dataDir, 'ev.sqlite')}`,
     databaseConnections: 17,
+    identityProvider: null,
   }
   return { clock, deps }
 }
@@ -90,6 +91,24 @@ describe('the doctor', () => {
       'blocklists',
     ])
     expect(clock.pending).toBe(0)
+  })
+
+  test.each([
+    ['that answers', null, null, 'ok', 'people can sign in with Example Login'],
+    [
+      'that does not',
+      null,
+      'it refused',
+      'warn',
+      'cannot sign in with Example Login now: it refused',
+    ],
+    ['with half of its settings', 'Set EV_X too.', null, 'fail', 'cannot work'],
+  ])('checks an identity provider %s', async (_, fault, why, state, says) => {
+    const { deps } = services([{ ...EGRESS, dial: speaks('192.0.2.9') }])
+    const identityProvider = { title: 'Example Login', fault, check: async () => why }
+    const last = (await collect({ ...deps, identityProvider })).at(-1)
+    expect(last).toMatchObject({ check: 'identity-provider', state })
+    expect(last?.says).toContain(says)
   })
 
   test('checks each egress by name, and the machine once', async () => {

@@ -8,6 +8,9 @@ import type { Random } from '../../platform/random.ts'
 // challenge, and comes back with a code. ev redeems the code for an ID token, whose signature, issuer,
 // audience, times and nonce are verified.
 
+/** The path of the service to which the provider sends the browser back. */
+export const OIDC_CALLBACK = '/sign-in/oidc/callback'
+
 export type IdentityProviderSettings = {
   /** The issuer identifier, from which the metadata is discovered. */
   readonly issuer: string
@@ -136,12 +139,10 @@ export function createIdentityProvider(
       return await run(client)
     } catch (error) {
       const { fault, reason } = client?.describe(error) ?? UNDISCOVERED
-      log.warn('sign-in with the identity provider failed', {
-        step,
-        fault,
-        reason,
-        why: causeText(error),
-      })
+      // The log has no email addresses, which the provider may mention.
+      const shown = reason?.includes('@') ? null : reason
+      const fields = { step, fault, reason: shown, why: causeText(error) }
+      log.warn('sign-in with the identity provider failed', fields)
       return { fault, sentence: toSentence(name, fault, reason) }
     }
   }

@@ -105,10 +105,10 @@ export async function openProviderClient(
         issuer: claims.iss,
         subject: claims.sub,
         async findEmail() {
-          const hasUserInfo = metadata.userinfo_endpoint !== undefined
-          // Many providers have the address only there.
+          const isComplete = claims.email !== undefined && claims.email_verified !== undefined
+          // Many providers have them only in the user info.
           const source =
-            claims.email === undefined && hasUserInfo
+            !isComplete && metadata.userinfo_endpoint !== undefined
               ? await fetchUserInfo(config, tokens.access_token, claims.sub)
               : claims
           const { email, email_verified: isVerified } = source

@@ -8,11 +8,12 @@ import {
   type LinkOutcome,
   linkIdentity,
 } from '../../accounts/people/identities.ts'
-import type {
-  Challenge,
-  IdentityProvider,
-  ProviderFault,
-  VerifiedIdentity,
+import {
+  type Challenge,
+  type IdentityProvider,
+  OIDC_CALLBACK,
+  type ProviderFault,
+  type VerifiedIdentity,
 } from '../../accounts/people/identity-provider.ts'
 import { findInvitedPerson } from '../../accounts/people/people.ts'
 import type { Person, PersonOfAccount } from '../../accounts/people/person-store.ts'
@@ -50,8 +51,6 @@ type Pending = {
 
 /** Time to sign in at the provider, with a second factor there. */
 const PENDING_TTL_MS = 10 * MINUTE
-
-export const OIDC_CALLBACK = '/sign-in/oidc/callback'
 
 /** Routes of the sign-in with the identity provider. */
 export function oidcRoutes(deps: DashboardDeps): Hono<Env> {
