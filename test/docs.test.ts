@@ -43,6 +43,29 @@ test('docs/cli.md names the columns of a list in their order', () => {
   expect(readDoc('docs/cli.md').match(/(?<=`)ev_\w+(?=`)/g)).toEqual([...LIST_COLUMNS])
 })
 
+describe('docs/logs.md', () => {
+  /** The messages that are logged as warnings or errors, up to the first part that varies. */
+  const logged = globSync('src/**/*.ts', { cwd: ROOT }).flatMap(file =>
+    [...readDoc(file).matchAll(LOGGED_MESSAGE)].map(([, text = '']) => text.split('${')[0] ?? ''),
+  )
+  const listed = [...readDoc('docs/logs.md').matchAll(/^\| `([^`…]+)(…?)`/gm)]
+  const isListed = (message: string) =>
+    listed.some(([, text = '', more]) => text === message || (more && message.startsWith(text)))
+
+  test('lists each warning and error', () => {
+    expect(logged.length).toBeGreaterThan(50)
+    expect(logged.filter(message => message !== '' && !isListed(message))).toEqual([])
+  })
+
+  test('lists nothing else', () => {
+    const code = globSync('src/**/*.ts', { cwd: ROOT }).map(readDoc).join('\n')
+    expect(listed.map(([, text = '']) => text).filter(text => !code.includes(text))).toEqual([])
+  })
+})
+
+/** A message that is written where it is logged. */
+const LOGGED_MESSAGE = /(?:[lL]og\??\.(?:warn|error)|\.fault)\(\s*['"`]([^'`]+)['"`]/g
+
 /** The pages for users. */
 const USER_PAGES = ['README.md', 'docs/*.md', 'docs/recipes/*.md'].flatMap(pattern =>
   globSync(pattern, { cwd: ROOT }),

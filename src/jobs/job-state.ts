@@ -7,6 +7,26 @@ import { EvError } from '../platform/error.ts'
 import { releaseReservation } from './job-credits.ts'
 import { getLockedJob, type Job } from './job-store.ts'
 
+// The states of a job:
+//
+// | state        | event                                        | next state                |
+// | ------------ | -------------------------------------------- | ------------------------- |
+// |              | its list is being stored                     | `loading`                 |
+// |              | a short list was answered in its request     | `completed`               |
+// | `loading`    | all rows are stored                          | `queued`                  |
+// | `queued`     | a worker takes it                            | `processing`              |
+// | `processing` | the result of its last row is stored         | `completed`               |
+// | open         | it is cancelled                              | `cancelled`               |
+// | open         | repeated internal failures                   | `failed`                  |
+// | `cancelled`  | it is resumed                                | `queued` or `processing`  |
+// | `failed`     | it is resumed                                | `queued` or `processing`  |
+// | any          | an account deletes it; its rows go in steps  | `loading`, and then none  |
+//
+// Open are `loading`, `queued` and `processing`; finished are `completed`, `failed` and `cancelled`.
+// A list without rows to verify is completed as soon as it is queued. A job that was resumed is
+// `processing` if it had been started before. A request to finish (`ev jobs finish`) is no state:
+// rows that wait get their present results, and the job is completed with the last one.
+
 /**
  * Starts a job, for the first time or after a stop. Items that were in flight are probed again,
  * except those claimed by a live cluster member.

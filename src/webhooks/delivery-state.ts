@@ -1,6 +1,19 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
 import type { DisabledCode } from './endpoint.ts'
 
+// The states of a delivery:
+//
+// | state              | event                                          | next state        |
+// | ------------------ | ---------------------------------------------- | ----------------- |
+// |                    | an event of the webhook is stored              | `pending`         |
+// | `pending`          | a response with status 2xx                     | `delivered`       |
+// | `pending`          | any other outcome, with attempts left          | `retry_scheduled` |
+// | `pending`          | 410, the last attempt, or the one of a test    | `failed`          |
+// | `retry_scheduled`  | its next attempt is due                        | as from `pending` |
+// | any but `pending`  | it is retried by hand, or recovered (`failed`) | `pending`         |
+//
+// `delivered` and `failed` end a cycle: the delivery is deleted when `expires_at` has passed.
+
 /** Delays before the retries, each counted from the failure before (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
 /**

@@ -39,12 +39,10 @@ function modulesOf(...args: readonly string[]) {
 /** A package in node_modules or in dist/bundled, where `shared-` begins its shared parts. */
 const PACKAGE = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/|\/dist\/bundled\/(?!shared-)([\w-]+)\.js$/
 
-/** lru-cache belongs to the parser of domains, which the options of keys use. */
 const COMMAND_LINE = [
   'ansi-regex',
   'commander',
   'get-east-asian-width',
-  'lru-cache',
   'string-width',
   'strip-ansi',
 ]

@@ -1,7 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { inspect } from 'node:util'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import {
   type SimulatorProcess,
@@ -75,6 +76,9 @@ const CREATE: Readonly<Record<string, () => Promise<Record<string, string>>>> = 
   key_01: async () => ({
     key_01: await ask('/v1/keys', 'key', { name: 'sample', scopes: ['jobs:read'] }),
   }),
+  per_01: async () => ({
+    per_01: await ask('/v1/people', 'per', { name: 'Bob', email: uniqueEmail(), role: 'viewer' }),
+  }),
   acc_01: async () => ({
     acc_01: await ask('/v1/accounts', 'acc', { name: uniqueName(), plan: 'free' }),
   }),
@@ -95,12 +99,17 @@ const CREATE: Readonly<Record<string, () => Promise<Record<string, string>>>> = 
 }
 
 let names = 0
-/** No two accounts have the same name. */
+/** No two accounts have the same name, and no two people of an account the same address. */
 const uniqueName = () => `Shop ${++names}`
+const uniqueEmail = () => `ann${++names}@example.com`
 
 /** Replaces the key and the IDs of a sample by ones that exist. */
 async function fill(sample: string): Promise<string> {
-  const ids: Record<string, string> = { YOUR_KEY: service.key, Shop: uniqueName() }
+  const ids: Record<string, string> = {
+    YOUR_KEY: service.key,
+    Shop: uniqueName(),
+    'ann@example.com': uniqueEmail(),
+  }
   for (const [example, create] of Object.entries(CREATE)) {
     if (sample.includes(example)) Object.assign(ids, await create())
   }
@@ -189,10 +198,15 @@ describe('the samples succeed in', () => {
   })
 
   test('JavaScript', { timeout: 600_000 }, async () => {
+    const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
+    // Samples read a file of the folder.
+    const before = process.cwd()
+    process.chdir(home)
+    onTestFinished(() => process.chdir(before))
     const failed = await runSamples('js', async sample => {
-      const program = `${sample}\nconsole.error(response.status)`
-      const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', program])
-      return { status: Number(stderr), output: stdout + stderr }
+      const module = `${sample}\nexport { response }`
+      const { response } = await import(`data:text/javascript,${encodeURIComponent(module)}`)
+      return { status: response.status, output: inspect(printed.mock.lastCall) }
     })
     expect(failed).toEqual([])
   })
