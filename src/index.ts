@@ -31,6 +31,7 @@ export type {
 } from './engine/result-cache.ts'
 export type { RecipientOutcome as Answer } from './engine/smtp/classify-reply.ts'
 export type { Step } from './engine/step-observer.ts'
+export { type Action, type ActionPolicy, type Decision, decide } from './engine/verdict/action.ts'
 export { type Include, presentResult } from './engine/verdict/present-result.ts'
 export type { Reason } from './engine/verdict/reason.ts'
 export {
@@ -50,6 +51,7 @@ export type EngineOptions = Partial<
   Omit<
     Settings,
     | keyof ServeSettings
+    | 'actionPolicy'
     | 'dnsCheckNames'
     | 'dataDir'
     | 'database'

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ACTION_ROWS } from '../src/engine/verdict/action.ts'
 import { EVENT_TYPES, SENT_KINDS } from '../src/webhooks/event-types.ts'
 import { readDoc, replaceTable } from './support/markdown.ts'
 
@@ -9,6 +10,14 @@ const TABLES: [page: string, header: string, rows: string[][]][] = [
     'docs/webhooks.md',
     '| event | meaning |',
     SENT_KINDS.map(kind => [`\`${kind}\``, EVENT_TYPES[kind].description]),
+  ],
+  [
+    'docs/verdicts.md',
+    '| result | because | strict | balanced | lenient |',
+    Object.entries(ACTION_ROWS).map(([which, { because, strict, balanced, lenient }]) => [
+      ...[`\`${which}\``, because],
+      ...[strict, balanced, lenient].map(action => `\`${action}\``),
+    ]),
   ],
 ]
 

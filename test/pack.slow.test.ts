@@ -329,7 +329,7 @@ describe('evmail', () => {
       const namesOf = async name => Object.keys(await ${load}(name))
       Promise.all(['evmail', 'evmail/client'].map(namesOf)).then(names => console.log(names.join()))`
     expect(runIn('evmail', ['-e', program])).toBe(
-      'EvError,classOf,createEngine,presentResult,EvApiError,EvClient,EvConnectionError,EvWebhookError,verifyWebhook\n',
+      'EvError,classOf,createEngine,decide,presentResult,EvApiError,EvClient,EvConnectionError,EvWebhookError,verifyWebhook\n',
     )
   })
 })

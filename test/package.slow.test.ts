@@ -20,7 +20,7 @@ describe('the build', () => {
   test('exports what its types declare', () => {
     const script = `import * as ev from '${dist}/index.js'; console.log(Object.keys(ev).join())`
     const { stdout } = run(['--input-type=module', '-e', script])
-    expect(stdout.trim()).toBe('EvError,classOf,createEngine,presentResult')
+    expect(stdout.trim()).toBe('EvError,classOf,createEngine,decide,presentResult')
   })
 
   test('lets the process exit after an engine is closed', () => {

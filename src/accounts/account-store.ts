@@ -25,7 +25,7 @@ export async function createAccount(
   { id, name, plan, email = null, operator = false, now }: NewAccount,
 ): Promise<Account> {
   const flags = { operator: operator ? 1 : 0, stored_rows: 0 }
-  const account = { id, name, plan, email, created_at: now, ...flags }
+  const account = { id, name, plan, email, action_policy: null, created_at: now, ...flags }
   await trx.insertInto('account').values(account).execute()
   return account
 }
@@ -49,7 +49,9 @@ export function listAccounts({ db }: Database): Promise<Account[]> {
   return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
 }
 
-export type AccountPatch = Partial<Pick<Account, 'name' | 'plan' | 'email' | 'operator'>>
+export type AccountPatch = Partial<
+  Pick<Account, 'name' | 'plan' | 'email' | 'operator' | 'action_policy'>
+>
 
 /** Updates the fields in `patch`. Returns null if there is no such account. */
 export async function updateAccount(
@@ -107,11 +109,12 @@ export async function subtractStoredRows(trx: Trx, { account_id, total }: Stored
 }
 
 /** Returns the JSON form of an account, for the API and the command line. */
-export const presentAccount = ({ id, name, plan, email, operator, created_at }: Account) => ({
-  id,
-  name,
-  plan,
-  email,
-  admin: operator === 1,
-  created_at: isoTime(created_at),
+export const presentAccount = (account: Account) => ({
+  id: account.id,
+  name: account.name,
+  plan: account.plan,
+  email: account.email,
+  admin: account.operator === 1,
+  action_policy: account.action_policy,
+  created_at: isoTime(account.created_at),
 })

@@ -1,6 +1,7 @@
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
+import type { ActionPolicy } from '../engine/verdict/action.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import {
@@ -112,6 +113,8 @@ type AccountChange = {
   readonly email?: string | null | undefined
   /** Whether the account may manage accounts and open the Health page. */
   readonly isAdmin?: boolean | undefined
+  /** Null: the policy of the service. */
+  readonly actionPolicy?: ActionPolicy | null | undefined
 }
 
 /**
@@ -127,6 +130,7 @@ export async function changeAccount(
     plan,
     email,
     isAdmin,
+    actionPolicy,
   }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
   const patch: AccountPatch = {
@@ -134,6 +138,7 @@ export async function changeAccount(
     ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
     ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
     ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
+    ...(actionPolicy === undefined ? {} : { action_policy: actionPolicy }),
   }
   requireAccountRights({ actor }, { plan: plans.get(patch.plan ?? ''), isAdmin })
   const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))

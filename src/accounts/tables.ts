@@ -1,3 +1,4 @@
+import type { ActionPolicy } from '../engine/verdict/action.ts'
 import type { Role } from './people/role.ts'
 
 declare module '../db/schema.ts' {
@@ -27,6 +28,8 @@ export type AccountTable = {
   created_at: number
   /** 1 if the account may see the Health page. */
   operator: number
+  /** Decides about the actions of results; null: the policy of the service. */
+  action_policy: ActionPolicy | null
   /** Rows of all its jobs, kept here so that they need not be summed. */
   stored_rows: number
 }

@@ -23,6 +23,7 @@ import {
   ACCOUNT_BODY_MAX,
   ACCOUNT_EXAMPLE,
   AccountAnswer,
+  actionPolicy,
   email,
   getActor,
   name,
@@ -65,7 +66,10 @@ export function accountRoutes(service: AccountDeps) {
   return router
 }
 
-const OwnAccountPatch = z.strictObject({ name, email }).partial().openapi('OwnAccountPatch')
+const OwnAccountPatch = z
+  .strictObject({ name, email, action_policy: actionPolicy })
+  .partial()
+  .openapi('OwnAccountPatch')
 
 const OWN_ACCOUNT_PATCH_EXAMPLE = { email: 'owner@shop.example' }
 
@@ -78,7 +82,7 @@ function ownAccountRoutes(service: AccountDeps) {
   })
   const change = route(service, 'PATCH /v1/account', {
     id: 'updateOwnAccount',
-    summary: 'Change the name or the email address of the account',
+    summary: 'Change the name, the email address or the action policy of the account',
     description:
       'Fields that are omitted keep their values. The plan is changed by the administrator of the service.',
     scope: 'account:write',
@@ -97,7 +101,8 @@ function ownAccountRoutes(service: AccountDeps) {
     .handle(change, async c => {
       const services = { ...withOrigin(c, service), plans: service.settings.plans }
       const accountId = c.get('caller').account.id
-      const input = { ...c.req.valid('json'), accountId, actor: getActor(c) }
+      const { action_policy, ...fields } = c.req.valid('json')
+      const input = { ...fields, actionPolicy: action_policy, accountId, actor: getActor(c) }
       const data = presentAccount(await changeAccount(services, input))
       return c.json({ success: true as const, data }, 200)
     })

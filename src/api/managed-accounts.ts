@@ -8,6 +8,7 @@ import {
 } from '../accounts/account-store.ts'
 import { type AccountActor, changeAccount, createAccount } from '../accounts/accounts.ts'
 import { NAME_LENGTH_MAX } from '../accounts/name.ts'
+import { ACTION_POLICIES } from '../engine/verdict/action.ts'
 import { SECOND } from '../platform/clock.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import type { ApiDeps } from './api-deps.ts'
@@ -38,6 +39,11 @@ const admin = z.boolean().openapi({
   description: 'Whether the account can manage accounts and open the Health page.',
 })
 
+export const actionPolicy = z.enum(ACTION_POLICIES).nullable().openapi({
+  description:
+    'Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the policy of the service does.',
+})
+
 export const name = z
   .string()
   .trim()
@@ -54,7 +60,7 @@ const NewAccountRequest = z
   .openapi('NewAccount')
 
 const AccountPatchRequest = z
-  .strictObject({ name, plan, email, admin })
+  .strictObject({ name, plan, email, admin, action_policy: actionPolicy })
   .partial()
   .openapi('AccountPatch')
 
@@ -65,6 +71,7 @@ const AccountSchema = z
     plan,
     email,
     admin,
+    action_policy: actionPolicy,
     created_at: z.string().openapi({ format: 'date-time' }),
   })
   .openapi('Account')
@@ -103,6 +110,7 @@ const account = {
   id: 'acc_01',
   ...NEW_ACCOUNT_EXAMPLE,
   admin: false,
+  action_policy: null,
   created_at: '2026-03-21T10:30:00.000Z',
 }
 
@@ -205,10 +213,11 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     errors: ['account_exists'],
   })
   router.handle(change, async c => {
-    const { admin: isAdmin, ...fields } = c.req.valid('json')
+    const { admin: isAdmin, action_policy, ...fields } = c.req.valid('json')
     const services = { ...withOrigin(c, service), plans: settings.plans }
     const accountId = c.req.valid('param').id
-    const input = { ...fields, isAdmin, accountId, actor: getActor(c) }
+    const change = { ...fields, isAdmin, actionPolicy: action_policy }
+    const input = { ...change, accountId, actor: getActor(c) }
     const data = presentAccount(await changeAccount(services, input))
     return c.json({ success: true as const, data }, 200)
   })

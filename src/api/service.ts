@@ -5,6 +5,7 @@ import type { Database } from '../db/database.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { MachineStatus } from '../engine/machine-status.ts'
+import type { ActionPolicy } from '../engine/verdict/action.ts'
 import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
 import type { ReadDisk } from '../jobs/import/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/worker-deps.ts'
@@ -72,6 +73,8 @@ export type ServiceSettings = {
   /** Whether the API of Reacher is served too. */
   readonly reacherApi: boolean
   readonly dataDir: string
+  /** Decides about the actions of results for accounts without a policy. */
+  readonly actionPolicy: ActionPolicy
 }
 
 /** Intervals of the API, in ms. */

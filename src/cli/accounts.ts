@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { parseName } from '../accounts/name.ts'
 import type { AccountPatch } from '../client/types.ts'
+import { ACTION_POLICIES, type ActionPolicy } from '../engine/verdict/action.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -26,6 +27,7 @@ Examples:
   ev accounts set-plan Shop professional
   ev accounts set-email Shop owner@shop.example
   ev accounts set-admin Ops on
+  ev accounts set-action-policy Shop strict
 
 Keys, lists and history belong to one account; other accounts cannot see them. The plans are free, starter,
 professional and enterprise, and those that the config file adds under "plans".
@@ -61,6 +63,7 @@ export function defineAccounts(
   addSetPlan(accounts, context, setExitCode)
   addSetEmail(accounts, context, setExitCode)
   addSetAdmin(accounts, context, setExitCode)
+  addSetActionPolicy(accounts, context, setExitCode)
 }
 
 function addList(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -234,6 +237,44 @@ function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExi
     })
   addSettings(setAdmin, context, DATA_SETTINGS)
   worksOnService(setAdmin)
+}
+
+function addSetActionPolicy(
+  accounts: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  const setActionPolicy = accounts
+    .command('set-action-policy')
+    .description('set how results recommend to send, wait or suppress')
+    .argument('<account>', 'ID or name of the account')
+    .argument(
+      '<policy>',
+      `${ACTION_POLICIES.join(', ')}, or default to use --action-policy of "ev serve"`,
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-action-policy Shop strict')
+    .action(async (account: string, word: string, flags) => {
+      const action_policy = parseActionPolicy(word)
+      setExitCode(await changeCommand(context, flags, account, { action_policy }, policyText))
+    })
+  addSettings(setActionPolicy, context, DATA_SETTINGS)
+  worksOnService(setActionPolicy)
+}
+
+const policyText = ({ after: { id, name, action_policy } }: Changed) =>
+  action_policy === null
+    ? `Account ${id} "${name}" now has the action policy of the service.\n`
+    : `Account ${id} "${name}" now has the action policy ${action_policy}. Results that are stored get their action by it.\n`
+
+function parseActionPolicy(word: string): ActionPolicy | null {
+  if (word === 'default') return null
+  const policy = ACTION_POLICIES.find(one => one === word)
+  if (policy !== undefined) return policy
+  throw new EvError(
+    'usage',
+    `The second argument is "${sanitizeText(word)}"; it takes ${ACTION_POLICIES.join(', ')} or default.`,
+  )
 }
 
 const accessText = ({ after: { id, name, admin } }: Changed) =>

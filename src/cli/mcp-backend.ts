@@ -2,6 +2,7 @@ import { composeEngine } from '../compose/engine.ts'
 import type { Config } from '../config/settings.ts'
 import { cleanAddress, isFault, parseAddress } from '../engine/address/address.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { ActionPolicy } from '../engine/verdict/action.ts'
 import { toRowResult } from '../engine/verdict/judge.ts'
 import { isSimulated, presentResult, presentRow } from '../engine/verdict/present-result.ts'
 import { type Result, toClass } from '../engine/verdict/verdict.ts'
@@ -29,6 +30,7 @@ export function createLocalBackend(
   const { clock, random } = context
   const log = stderrLog(context, config)
   const engine = composeEngine(config, externalDepsFrom(context, log), { sandbox })
+  const policy = config.actionPolicy
   const lists = new Map<string, LocalList>()
   const findList = (jobId: string): LocalList => {
     const list = lists.get(jobId)
@@ -50,10 +52,14 @@ export function createLocalBackend(
       })
       const result = await orOnAbort(run, waiting, null)
       signal.throwIfAborted()
-      return result === null ? null : presentResult(result, ['flags', 'evidence'])
+      return result === null ? null : presentResult(result, ['flags', 'evidence'], policy)
     },
     async verifyList(emails, call) {
-      const list = new LocalList(`job_${random.token(ID_LENGTH)}`, emails, { engine, clock })
+      const list = new LocalList(`job_${random.token(ID_LENGTH)}`, emails, {
+        engine,
+        clock,
+        policy,
+      })
       lists.set(list.id, list)
       for (const [id, old] of [...lists].slice(0, -LISTS_MAX)) {
         old.cancel()
@@ -84,7 +90,11 @@ export function createLocalBackend(
   }
 }
 
-type ListDeps = { readonly engine: Engine; readonly clock: Clock }
+type ListDeps = {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly policy: ActionPolicy
+}
 
 /** A list that is verified in this process. */
 class LocalList {
@@ -155,7 +165,7 @@ class LocalList {
     for (const [index, email] of this.#addresses.slice(after, end).entries()) {
       const result = this.#results.get(email)
       if (result === undefined) pending.push(email)
-      else results.push(toRow(after + index + 1, result))
+      else results.push(toRow(after + index + 1, result, this.#deps.policy))
     }
     return {
       job_id: this.id,
@@ -211,12 +221,15 @@ function countBy(texts: readonly string[], key: (text: string) => string): [stri
   return [...counts].sort(([, a], [, b]) => b - a)
 }
 
-function toRow(row: number, result: Result): ListRow {
-  const { risk_level, reason, confidence, did_you_mean, class: klass } = presentRow(result)
+function toRow(row: number, result: Result, policy: ActionPolicy): ListRow {
+  const shown = presentRow(result, policy)
+  const { action, action_reason, risk_level, reason, confidence, did_you_mean } = shown
   return {
     row,
     email: result.email,
-    class: klass,
+    class: shown.class,
+    action,
+    action_reason,
     reason,
     risk_level,
     confidence,

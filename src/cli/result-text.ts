@@ -4,6 +4,7 @@ import { isFault } from '../engine/address/address.ts'
 import { noMailText } from '../engine/dns/route.ts'
 import { retryAfterSeconds } from '../engine/probe/retry-policy.ts'
 import { describeOutcome } from '../engine/smtp/outcome-text.ts'
+import type { Decision } from '../engine/verdict/action.ts'
 import { isSimulated } from '../engine/verdict/present-result.ts'
 import { REASON_TEXTS } from '../engine/verdict/reason.ts'
 import {
@@ -34,14 +35,17 @@ const MARKS: Readonly<Record<Class, string>> = {
   unknown: '?',
 }
 
+type DecidedResult = { readonly result: Result; readonly decision: Decision }
+
 /** Formats one result in full, and several as a table with their counts. */
 export function resultsText(
   context: Pick<CliContext, 'stdout' | 'env'>,
-  results: readonly Result[],
+  all: readonly DecidedResult[],
 ): string {
-  const [first] = results
+  const results = all.map(({ result }) => result)
+  const [first] = all
   if (first === undefined) return ''
-  if (results.length === 1) return `${resultText(context, first)}\n`
+  if (all.length === 1) return `${resultText(context, first)}\n`
   const { stdout } = context
   const width = widthOf(context, stdout)
   const counts = CLASSES.map(klass => [klass, countOf(results, klass)] as const)
@@ -50,29 +54,32 @@ export function resultsText(
   const mark = results.some(isSimulated) ? ' (SIMULATED)' : ''
   const total = pluralize(results.length, 'address', 'addresses')
   const end = [`${total}${mark}: ${counts.join(', ')}.`, ...(stdout.isTTY ? [HINT] : [])]
-  const rows = results.map(result => resultRow(context, result))
+  const rows = all.map(one => resultRow(context, one))
   return `${rowsText(rows, width)}\n${end.map(line => `${wrapLines(line, width)}\n`).join('')}`
 }
 
 const HINT = 'To show the evidence for an address, run "ev verify" with this address only.'
 
 type ResultRow = {
-  /** Address with its mark, class and reason. */
-  readonly cells: readonly [string, string, string]
+  /** Address with its mark, class, reason and action. */
+  readonly cells: readonly [string, string, string, string]
   readonly suggestion: string
 }
 
-function resultRow({ stdout }: Pick<CliContext, 'stdout'>, result: Result): ResultRow {
+function resultRow(
+  { stdout }: Pick<CliContext, 'stdout'>,
+  { result, decision }: DecidedResult,
+): ResultRow {
   const { email, verdict, evidence } = result
   const klass = toClass(verdict)
   const mark = styleText(COLORS[klass], MARKS[klass], { stream: stdout })
   return {
-    cells: [`${mark} ${sanitizeText(email)}`, klass, verdict.reason],
+    cells: [`${mark} ${sanitizeText(email)}`, klass, verdict.reason, decision.action],
     suggestion: evidence.suggestion === null ? '' : sanitizeText(evidence.suggestion),
   }
 }
 
-const RESULT_COLUMNS = ['  ADDRESS', 'CLASS', 'REASON'].map(title => ({ title }))
+const RESULT_COLUMNS = ['  ADDRESS', 'CLASS', 'REASON', 'ACTION'].map(title => ({ title }))
 
 /**
  * Formats rows as the widest form that fits: a table; a table with each suggestion below its row; or
@@ -90,7 +97,7 @@ function rowsText(rows: readonly ResultRow[], width: number | null): string {
   const [header, ...lines] = table(RESULT_COLUMNS, plain).trimEnd().split('\n')
   const isTable = fits([header, ...lines].join('\n'), width)
   const blocks = rows.map(({ cells: [address, ...facts], suggestion }, n) => [
-    ...(isTable ? [lines[n]] : [address, `  ${facts.join(', ')}`]),
+    ...(isTable ? [lines[n]] : [address, ...wrapText(facts.join(', '), width - 2).map(indent)]),
     ...(suggestion === '' ? [] : wrapText(`Did you mean ${suggestion}?`, width - 2).map(indent)),
   ])
   return [...(isTable ? [header] : []), ...blocks.flat()].map(line => `${line}\n`).join('')
@@ -105,13 +112,16 @@ const countOf = (results: readonly Result[], klass: Class) =>
   results.filter(({ verdict }) => toClass(verdict) === klass).length
 
 /** Formats a verdict: the class, its meaning, what to do, and the evidence. */
-export function resultText(context: Pick<CliContext, 'stdout' | 'env'>, result: Result): string {
+export function resultText(
+  context: Pick<CliContext, 'stdout' | 'env'>,
+  { result, decision }: DecidedResult,
+): string {
   const klass = toClass(result.verdict)
   const color = COLORS[klass]
   const mark = isSimulated(result) ? ' (SIMULATED)' : ''
   const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}${mark}`
   const width = widthOf(context, context.stdout)
-  const facts = keyValues(factsOf(result), { width, nameWidth: 11 })
+  const facts = keyValues(factsOf(result, decision), { width, nameWidth: 11 })
   const { dialogue } = result.evidence
   const dialogueLines = dialogue === null ? [] : ['', ...dialogueText(dialogue, width)]
   const title = styleText(color, wrapLines(head, width), { stream: context.stdout })
@@ -126,7 +136,10 @@ function dialogueText(lines: readonly string[], width: number | null): string[] 
   return ['  SMTP dialogue:', ...wrapped.map(line => `    ${line}`)]
 }
 
-function factsOf(result: Result): [name: string, value: string | null][] {
+function factsOf(
+  result: Result,
+  { action, sentence }: Decision,
+): [name: string, value: string | null][] {
   const { verdict, evidence } = result
   const { means, todo } = REASON_TEXTS[verdict.reason]
   const retryAfter = retryAfterSeconds(result)
@@ -134,6 +147,7 @@ function factsOf(result: Result): [name: string, value: string | null][] {
     ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
     ['means', means],
     ['to do', todo],
+    ['action', `${action}: ${sentence}`],
     ['suggestion', evidence.suggestion === null ? null : sanitizeText(evidence.suggestion)],
     ['retry', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
     ['evidence', evidenceText(evidence)],

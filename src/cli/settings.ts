@@ -85,7 +85,10 @@ export const SETTING_GROUPS: readonly (readonly [
     'Custom list settings:',
     ['disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
   ],
-  ['Feedback and signal settings:', ['feedbackScope', 'calibration', 'signals', 'gravatarKey']],
+  [
+    'Feedback, signal and action settings:',
+    ['feedbackScope', 'calibration', 'signals', 'gravatarKey', 'actionPolicy'],
+  ],
   [
     'Webhook and alert settings:',
     [

@@ -6,6 +6,7 @@ import type { Config } from '../config/settings.ts'
 import { detectDialect } from '../csv/csv.ts'
 import { cleanAddress } from '../engine/address/address.ts'
 import { CONNECTION_REJECTED } from '../engine/probe/mx-group-probe.ts'
+import { DEFAULT_ACTION_POLICY, decide } from '../engine/verdict/action.ts'
 import { type Include, presentResult } from '../engine/verdict/present-result.ts'
 import { type Result, toClass } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
@@ -70,16 +71,19 @@ export async function verifyCommand(
       : await createRemoteVerifier(flags.service, flags)
   const verify = (text: string) => verifier.verify(cleaned(context, text, !hasNotes))
   const progress = isTable && hasNotes ? await showProgress(context) : null
-  const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false })
-  const print = ({ result, toObject }: Verified) => {
+  const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false, policy: DEFAULT_ACTION_POLICY })
+  const print = (verified: Verified) => {
+    const { result, decision, toObject } = verified
     progress?.add()
     if (format === 'ndjson') {
       context.stdout.write(`${JSON.stringify(toObject(include))}\n`)
     } else if (format === 'text' && !isTable) {
-      context.stdout.write(`${resultText(context, result)}\n`)
+      context.stdout.write(`${resultText(context, verified)}\n`)
     } else if (format === 'csv') {
       const row = { row: 1, line: 1, text: result.email, cells: [result.email] }
-      for (const text of csv.rows([{ row, result }])) context.stdout.write(text)
+      for (const text of csv.rows([{ row, result, action: decision.action }])) {
+        context.stdout.write(text)
+      }
     }
   }
   const stop = () => context.exit(EXIT_CODES.interrupted)
@@ -89,7 +93,7 @@ export async function verifyCommand(
     const verified = await inOrder(textsOf(context, addresses), verify, print)
     const results = verified.map(({ result }) => result)
     progress?.end()
-    if (isTable) context.stdout.write(resultsText(context, results))
+    if (isTable) context.stdout.write(resultsText(context, verified))
     if (results.length === 0) throw new EvError('bad_input', 'No addresses on stdin.')
     if (format === 'json') {
       const objects = verified.map(({ toObject }) => toObject(include))
@@ -131,7 +135,11 @@ async function createLocalVerifier(
     async verify(address) {
       const found = await engine.verify(address, options)
       const result = feedback === null ? found : await feedback.adjust(found)
-      return { result, toObject: include => presentResult(result, include) }
+      return {
+        result,
+        decision: decide(result, config.actionPolicy),
+        toObject: include => presentResult(result, include, config.actionPolicy),
+      }
     },
     printNotes(results) {
       for (const result of results) reachability.note(result)

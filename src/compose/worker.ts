@@ -162,6 +162,7 @@ function build(
     random,
     ledger,
     baseUrl,
+    actionPolicy: config.actionPolicy,
     priority,
     feedback,
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),

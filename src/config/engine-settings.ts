@@ -26,6 +26,9 @@ import {
 /** Sources of signals. See `SignalName` of the engine. */
 const SIGNAL_NAMES = ['policies', 'parking', 'typo-network', 'gravatar'] as const
 
+/** See `ActionPolicy` of the engine. */
+const ACTION_POLICIES = ['balanced', 'strict', 'lenient'] as const
+
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** The port of mail exchangers (RFC 5321 §4.5.4.2). */
@@ -150,6 +153,12 @@ export const ENGINE = {
     'account',
   ),
   calibration: setting('--calibration on|off', 'calibrate confidence with feedback', onOff, true),
+  actionPolicy: setting(
+    '--action-policy name',
+    'what to recommend for addresses that are not certain: balanced, strict or lenient',
+    oneOf(...ACTION_POLICIES),
+    'balanced',
+  ),
   signals: setting(
     '--signals name,…',
     `signals beyond the SMTP session: ${SIGNAL_NAMES.join(', ')} (default: none)`,

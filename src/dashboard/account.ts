@@ -4,7 +4,15 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { AccountAnswer } from '../client/types.ts'
 import type { ApiProblem } from './api.ts'
 import type { Env } from './deps.ts'
-import { field, form, problemWith, type SubmittedForm, sentForm, withLabel } from './page/form.ts'
+import {
+  field,
+  form,
+  problemWith,
+  type SubmittedForm,
+  select,
+  sentForm,
+  withLabel,
+} from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { notice } from './page/notice.ts'
@@ -15,7 +23,7 @@ import { may } from './session/signed-in.ts'
 
 type Account = AccountAnswer['data']
 
-/** The Account page: the name and the email address of the account. */
+/** The Account page: the name, the email address and the action policy of the account. */
 export const accountRoutes = (): Hono<Env> =>
   new Hono<Env>()
     .get('/account', c => accountPage(c))
@@ -30,7 +38,15 @@ export const accountRoutes = (): Hono<Env> =>
       return c.redirect('/account', 303)
     })
 
-const bodyOf = ({ text }: SubmittedForm) => ({ name: text('name'), email: text('email') || null })
+function bodyOf({ text }: SubmittedForm) {
+  const policy = text('action_policy')
+  const fields = { name: text('name'), email: text('email') || null }
+  if (policy === '') return fields
+  return { ...fields, action_policy: policy === DEFAULT_POLICY ? null : policy }
+}
+
+/** The choice of an account without a policy. */
+const DEFAULT_POLICY = 'default'
 
 /** The form after it was refused. */
 type Draft = { readonly sent: SubmittedForm; readonly problem: ApiProblem }
@@ -42,7 +58,7 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
     body: html`
       ${draft === undefined ? NOTHING : notice('bad', withLabel(draft.problem, LABELS))}
       <div class="grid">
-        ${card({ title: 'Name and email address', body: settings(c, account, draft) })}
+        ${card({ title: 'Settings', body: settings(c, account, draft) })}
         ${card({
           title: 'Details',
           body: html`
@@ -58,7 +74,16 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
   })
 }
 
-const LABELS = { name: 'Name', email: 'Email address' }
+const LABELS = { name: 'Name', email: 'Email address', action_policy: 'Action policy' }
+
+const POLICIES: Readonly<Record<string, string>> = {
+  [DEFAULT_POLICY]: 'As the service',
+  balanced: 'Balanced: what a careful sender mails',
+  strict: 'Strict: only confirmed mailboxes of people',
+  lenient: 'Lenient: all but what is known to bounce or to do harm',
+}
+
+const POLICY_HINT = 'Decides about the action that results recommend, also of earlier lists.'
 
 const EMAIL_HINT =
   'Receives alerts about webhooks and the emails about finished lists. Leave it empty to send alerts to the administrator of the service.'
@@ -69,16 +94,28 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
       ${facts([
         [LABELS.name, account.name],
         [LABELS.email, account.email ?? 'None'],
+        [LABELS.action_policy, POLICIES[account.action_policy ?? DEFAULT_POLICY] ?? ''],
       ])}
       <p><small>To change them, sign in with a key that has the scope "account:write".</small></p>`
   }
   const value = (name: 'name' | 'email') => draft?.sent.text(name) ?? account[name] ?? ''
+  const policy = draft?.sent.text('action_policy') || (account.action_policy ?? DEFAULT_POLICY)
   return form(
     c,
     '/account',
     html`
       ${field({ label: LABELS.name, name: 'name', value: value('name'), required: true })}
       ${field({ label: LABELS.email, name: 'email', type: 'email', value: value('email'), autocomplete: 'email', hint: EMAIL_HINT })}
+      ${select({
+        label: LABELS.action_policy,
+        name: 'action_policy',
+        choices: Object.entries(POLICIES).map(([value, label]) => ({
+          value,
+          label,
+          checked: value === policy,
+        })),
+        hint: POLICY_HINT,
+      })}
       <button class="primary">Save</button>`,
   )
 }

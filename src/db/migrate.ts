@@ -97,6 +97,7 @@ export const MIGRATIONS: Migrations = {
   '0018_people': { up: addPeople },
   '0019_job_numbers': { up: addJobNumbers },
   '0020_identities': { up: addIdentities },
+  '0021_action_policy': { up: addActionPolicy },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -119,6 +120,11 @@ async function addJobNumbers(db: Kysely<unknown>): Promise<void> {
   await sql`create unique index job_number on job (account_id, number) where number is not null`.execute(
     db,
   )
+}
+
+/** Adds the policies of accounts that decide about the actions of results. */
+async function addActionPolicy(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table account add column action_policy text`.execute(db)
 }
 
 /** Adds the mails about finished jobs. */

@@ -1,5 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { Schema } from '../db/schema.ts'
+import type { ActionPolicy } from '../engine/verdict/action.ts'
 import { plainResult } from '../engine/verdict/present-result.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import type { Random } from '../platform/random.ts'
@@ -42,22 +43,23 @@ async function requestMail(trx: Transaction<Schema>, jobId: string, dueAt: numbe
 type EventOptions = Pick<Emission, 'now' | 'dueAt'> & {
   readonly random: Random
   readonly baseUrl: string
-  readonly result?: Result
+  /** The result of a single address, with the policy that decides about its action. */
+  readonly verified?: { readonly result: Result; readonly policy: ActionPolicy }
   /** Whether only the webhook of the job gets the event. */
   readonly onlyJob?: boolean
 }
 
 function eventFor(
   job: Job,
-  o: Pick<EventOptions, 'baseUrl' | 'result'>,
+  o: Pick<EventOptions, 'baseUrl' | 'verified'>,
 ): Pick<Emission, 'kind' | 'data'> | null {
   if (job.type === 'list') return null
   if (job.type === 'single') {
-    if (o.result === undefined || job.state !== 'completed') return null
+    if (o.verified === undefined || job.state !== 'completed') return null
     const metadata = parseMetadata(job)
     const data: EventData['verification.completed'] = {
       verification_id: job.id,
-      ...plainResult(o.result),
+      ...plainResult(o.verified.result, o.verified.policy),
       metadata,
     }
     return { kind: 'verification.completed', data }

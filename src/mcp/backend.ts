@@ -1,3 +1,4 @@
+import type { Action } from '../engine/verdict/action.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { SECOND } from '../platform/clock.ts'
 
@@ -43,6 +44,9 @@ export type RowRange = { readonly after: number; readonly limit: number }
 export type AddressResult = {
   readonly email: string
   readonly class: Class
+  readonly action: Action
+  /** A sentence. */
+  readonly action_reason: string
   readonly reason: string
   readonly risk_level: string
   readonly confidence: number

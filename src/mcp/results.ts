@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ACTIONS, DEFAULT_ACTION_POLICY, decideVerdict } from '../engine/verdict/action.ts'
 import { REASON_TEXTS, REASONS, type Reason } from '../engine/verdict/reason.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText, toSentence } from '../platform/text.ts'
@@ -32,6 +33,10 @@ const addressFields = {
     .describe('`unknown` means that nothing is known about the mailbox: it is not a rejection.'),
   reason: z.enum(REASONS),
   means: z.string().describe('What the reason means.'),
+  action: z
+    .enum(ACTIONS)
+    .describe('What a sender should do with the address, by the policy of the account.'),
+  action_reason: z.string().describe('Reason for the action.'),
   what_to_do: z.string(),
   risk_level: z.enum(['low', 'medium', 'high', 'unknown']),
   confidence: z
@@ -101,6 +106,7 @@ type Presented = z.infer<typeof AddressOutput>
 /** Presents one result, alone or in a list: the suggestion comes first. */
 function presentAddress(result: AddressResult): Presented {
   const { email, class: klass, reason, risk_level, confidence, retry_after, sandbox } = result
+  const { action, action_reason } = result
   const { means, todo } = REASON_TEXTS[reason as Reason]
   const suggestion = result.did_you_mean == null ? null : sanitizeText(result.did_you_mean)
   return {
@@ -109,6 +115,8 @@ function presentAddress(result: AddressResult): Presented {
     class: klass,
     reason: reason as Reason,
     means,
+    action,
+    action_reason: sanitizeText(action_reason),
     what_to_do:
       suggestion === null || reason === 'possible_typo'
         ? todo
@@ -125,12 +133,16 @@ const EMAIL_LENGTH_MAX = 320
 
 /** The result of an address that has none after the time of a call. */
 export function presentUnfinished(email: string, waitedS: number): Presented {
+  const verdict = { reason: 'timeout', risk: 'unknown' } as const
+  const { action, sentence } = decideVerdict(verdict, DEFAULT_ACTION_POLICY)
   return {
     ...presentAddress({
       email,
       class: 'unknown',
-      reason: 'timeout',
-      risk_level: 'unknown',
+      action,
+      action_reason: sentence,
+      reason: verdict.reason,
+      risk_level: verdict.risk,
       confidence: 0,
     }),
     means: `There is no result after ${waitedS} seconds: the mail server or the DNS is slow.`,
@@ -215,10 +227,10 @@ function describeNextStep({ job_id, next_after, ...list }: ListStatus): string |
 export const textOfAddress = (result: Presented): string =>
   `${lineOf(result)}\n${result.means} ${result.what_to_do}`
 
-function lineOf({ did_you_mean, email, class: klass, reason, sandbox }: Presented): string {
+function lineOf({ did_you_mean, email, class: klass, reason, action, sandbox }: Presented): string {
   const suggestion = did_you_mean === undefined ? '' : `; did you mean ${did_you_mean}?`
   const mark = sandbox === undefined ? '' : ' [simulated]'
-  return `${email}: ${klass} (${reason})${mark}${suggestion}`
+  return `${email}: ${klass} (${reason}), ${action}${mark}${suggestion}`
 }
 
 export function textOfExplanation(result: z.infer<typeof ExplainOutput>): string {

@@ -105,9 +105,11 @@ const isRefusal = (error: unknown) =>
   error instanceof EvApiError && error.status < 500 && error.status !== 429
 
 function toRow(row: ResultRow, { sandbox }: Job): ListRow[] {
-  const { class: klass, reason, risk_level, confidence } = row
-  if (klass === null || reason === null || risk_level === null || confidence === null) return []
+  const { class: klass, action, action_reason, reason, risk_level, confidence } = row
+  if (klass === null || action === null || action_reason === null) return []
+  if (reason === null || risk_level === null || confidence === null) return []
   const { email, did_you_mean } = row
-  const result = { email, class: klass, reason, risk_level, confidence, did_you_mean }
+  const decided = { class: klass, action, action_reason }
+  const result = { email, ...decided, reason, risk_level, confidence, did_you_mean }
   return [{ row: row.row, ...result, ...(sandbox && { sandbox }) }]
 }

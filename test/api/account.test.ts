@@ -20,6 +20,7 @@ describe('the account of a key', () => {
       plan: 'free',
       email: null,
       admin: false,
+      action_policy: null,
       created_at: '2026-06-01T12:00:00.000Z',
     })
     const body = { name: ' Shop ', email: 'Owner@Shop.example' }

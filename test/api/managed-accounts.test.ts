@@ -18,6 +18,7 @@ describe('an admin account', () => {
       ...SHOP,
       id: expect.stringMatching(/^acc_/),
       admin: false,
+      action_policy: null,
       created_at: '2026-06-01T12:00:00.000Z',
     })
     const body = { name: 'CI', scopes: ['account:read'] }

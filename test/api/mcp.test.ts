@@ -167,12 +167,14 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
       class: 'undeliverable',
       reason: 'rejected_email',
       means: 'The mail server says that this mailbox does not exist.',
+      action: 'suppress',
+      action_reason: 'The mailbox does not exist, so do not send.',
       what_to_do: 'Remove it.',
       risk_level: 'high',
       confidence: 98,
     })
     expect(single.text).toBe(
-      'nobody@a.test: undeliverable (rejected_email)\nThe mail server says that this mailbox does not exist. Remove it.',
+      'nobody@a.test: undeliverable (rejected_email), suppress\nThe mail server says that this mailbox does not exist. Remove it.',
     )
   })
 
@@ -332,7 +334,7 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
     })
     const list = await call('verify_list', { emails: ['valid@a.test'] })
     expect(rows(list)).toMatchObject([{ class: 'deliverable', sandbox: true }])
-    expect(list.text).toContain('1. valid@a.test: deliverable (accepted_email) [simulated]')
+    expect(list.text).toContain('1. valid@a.test: deliverable (accepted_email), send [simulated]')
     expect(mx.dialled).toEqual([])
   })
 

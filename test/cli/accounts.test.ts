@@ -25,6 +25,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       plan: 'free',
       email: 'Owner@shop.example',
       admin: false,
+      action_policy: null,
       created_at: expect.stringMatching(/Z$/),
     })
     expect((await ev(home, 'create', '--name', 'Other')).code).toBe(0)
@@ -108,11 +109,28 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect((await ev(home, 'set-admin', 'Nobody', 'on')).code).toBe(66)
   })
 
+  test('sets the action policy, or returns to that of the service', async () => {
+    const home = emptyFolder()
+    await ev(home, 'create', '--name', 'Shop')
+    const set = await ev(home, 'set-action-policy', 'Shop', 'strict')
+    expect(set).toMatchObject({ code: 0, stderr: '' })
+    expect(set.stdout).toMatch(/^Account acc_\w+ "Shop" now has the action policy strict\./)
+    expect(await read(home)).toMatchObject([{ name: 'Shop', action_policy: 'strict' }])
+    const { code, stderr } = await ev(home, 'set-action-policy', 'Shop', 'careful')
+    expect([code, stderr]).toEqual([
+      64,
+      'error: The second argument is "careful"; it takes balanced, strict, lenient or default.\n',
+    ])
+    expect(await read(home, 'set-action-policy', 'Shop', 'default')).toMatchObject({
+      action_policy: null,
+    })
+  })
+
   test('lists the commands after an unknown one', async () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'Unknown command "ev accounts set-mail". Available: list, create, set-name, set-plan, set-email, set-admin.',
+      'Unknown command "ev accounts set-mail". Available: list, create, set-name, set-plan, set-email, set-admin, set-action-policy.',
     )
   })
 })

@@ -168,17 +168,25 @@ describe.concurrent('ev verify of several addresses', () => {
   test('prints a table with the counts; into a pipe, its width does not depend on the terminal', async () => {
     const { code, stdout, stderr } = await sandbox(THREE)
     expect([code, stderr]).toEqual([1, ''])
-    expect(stdout).toBe(`  ADDRESS             CLASS          REASON          SUGGESTION
-✔ valid@x.example     deliverable    accepted_email
-✘ invalid@y.example   undeliverable  rejected_email
-! catchall@gmial.com  risky          catch_all       catchall@gmail.com
+    expect(
+      stdout,
+    ).toBe(`  ADDRESS             CLASS          REASON          ACTION          SUGGESTION
+✔ valid@x.example     deliverable    accepted_email  send
+✘ invalid@y.example   undeliverable  rejected_email  suppress
+! catchall@gmial.com  risky          catch_all       send_with_care  catchall@gmail.com
 
 ${COUNTS}`)
   })
 
   test.each([
-    [60, '! catchall@gmial.com  risky          catch_all\n  Did you mean catchall@gmail.com?\n'],
-    [40, '! catchall@gmial.com\n  risky, catch_all\n  Did you mean catchall@gmail.com?\n'],
+    [
+      70,
+      '! catchall@gmial.com  risky          catch_all       send_with_care\n  Did you mean catchall@gmail.com?\n',
+    ],
+    [
+      40,
+      '! catchall@gmial.com\n  risky, catch_all, send_with_care\n  Did you mean catchall@gmail.com?\n',
+    ],
   ])('fits a terminal of %i columns without cutting a word', async (columns, row) => {
     const { stdout } = await sandbox(THREE, { columns })
     expect(stripVTControlCharacters(stdout)).toContain(row)
@@ -203,9 +211,9 @@ describe.concurrent('ev verify as CSV', () => {
     const [header, ...rows] = stdout.trimEnd().split('\n')
     expect([code, stderr]).toEqual([1, ''])
     expect(header).toBe(['email', ...LIST_COLUMNS].join(','))
-    expect(rows.map(row => row.split(',').slice(0, 4))).toEqual([
-      ['ann@good.test', 'deliverable', 'ann@good.test', 'true'],
-      ['x', 'undeliverable', 'x', 'false'],
+    expect(rows.map(row => row.split(',').slice(0, 5))).toEqual([
+      ['ann@good.test', 'deliverable', 'send', 'ann@good.test', 'true'],
+      ['x', 'undeliverable', 'suppress', 'x', 'false'],
     ])
   })
 
@@ -232,8 +240,18 @@ describe.concurrent('ev verify as CSV', () => {
 describe.concurrent('ev verify as JSON', () => {
   const PLAIN = [
     ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-    ...['details', 'reason', 'cached', 'class'],
+    ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
   ]
+
+  test('--action-policy decides about the action, in text, JSON and CSV', async () => {
+    const strict = ['--action-policy', 'strict', '--sandbox', 'role@example.com']
+    expect((await verify(strict)).stdout).toContain(
+      '\n  action       suppress: The address belongs to a function, not to a person, so do not send.\n',
+    )
+    const json = await verify([...strict, '--json'])
+    expect(JSON.parse(json.stdout)).toMatchObject({ class: 'risky', action: 'suppress' })
+    expect((await verify([...strict, '--format', 'csv'])).stdout).toContain(',risky,suppress,')
+  })
 
   test('--json prints one object for one address, and nothing else', async () => {
     const { stdout, stderr } = await verify(['ann@good.test', '--json'])

@@ -214,6 +214,11 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: 'account',
   },
   calibration: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
+  actionPolicy: {
+    good: [['strict', 'strict']],
+    bad: [['careful', /balanced, strict, lenient/]],
+    fallback: 'balanced',
+  },
   signals: {
     good: [['policies, parking', ['policies', 'parking']]],
     bad: [['whois', /policies, parking, typo-network, gravatar/]],

@@ -40,6 +40,19 @@ test.each([
   expect((await json('/v1/account')).data).toMatchObject({ name: 'acc_1', email: null })
 })
 
+test('the action policy is chosen, and left to the service again', async () => {
+  const { get, post, json } = await createTestDashboard()
+  const chosen = async () =>
+    /<option value="(\w+)" selected>/.exec((await get('/account')).text)?.[1]
+  expect(await chosen()).toBe('default')
+  const fields = { name: 'Shop', email: '' }
+  await post('/account', { ...fields, action_policy: 'strict' })
+  expect(await chosen()).toBe('strict')
+  expect((await json('/v1/account')).data).toMatchObject({ action_policy: 'strict' })
+  await post('/account', { ...fields, action_policy: 'default' })
+  expect((await json('/v1/account')).data).toMatchObject({ action_policy: null })
+})
+
 test('a form without its CSRF token changes nothing', async () => {
   const { post, json } = await createTestDashboard()
   expect((await post('/account', { _csrf: 'x', name: 'Shop', email: '' })).status).toBe(403)

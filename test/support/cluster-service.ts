@@ -87,6 +87,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
       webhookAllowRanges: [],
       metricsToken: null,
       reacherApi: false,
+      actionPolicy: 'balanced',
       ...given.settings,
     },
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),

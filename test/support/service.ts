@@ -102,6 +102,7 @@ export async function createTestService({
       webhookAllowRanges: [],
       metricsToken: null,
       reacherApi: false,
+      actionPolicy: 'balanced',
       dataDir,
       ...given.settings,
     },

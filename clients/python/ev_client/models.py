@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict,
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-# What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`:
-# decide by the `reason`. `unknown`: no answer could be obtained.
+# What to do with the address, by the action policy of the account. `send`: mail it.
+# `send_with_care`: mail it in small batches and watch the bounces. `retry_later`: re-verify
+# it before you mail it. `suppress`: do not mail it.
+Action = Literal["send", "send_with_care", "retry_later", "suppress"]
+
+# What is known about the address. `deliverable`: the mailbox accepts mail. `undeliverable`:
+# mail will bounce. `risky`: it may accept mail, see the `reason`. `unknown`: no answer could
+# be obtained.
 Class = Literal["deliverable", "risky", "undeliverable", "unknown"]
 
 # Reason for the result.
@@ -68,6 +74,9 @@ class Account(TypedDict):
     email: Optional[str]
     # Whether the account can manage accounts and open the Health page.
     admin: bool
+    # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
+    # policy of the service does.
+    action_policy: Optional[Literal["balanced", "strict", "lenient"]]
     created_at: str
 
 
@@ -99,6 +108,9 @@ class AccountPatch(TypedDict):
     email: NotRequired[Optional[str]]
     # Whether the account can manage accounts and open the Health page.
     admin: NotRequired[bool]
+    # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
+    # policy of the service does.
+    action_policy: NotRequired[Optional[Literal["balanced", "strict", "lenient"]]]
 
 
 class AsyncAccepted(TypedDict):
@@ -275,6 +287,7 @@ class BulkItem(_BulkItemKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
 
 
 class CalibrationBin(TypedDict):
@@ -819,6 +832,9 @@ class DownloadRow(_DownloadRowKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
+    # Reason for the action, as a sentence.
+    action_reason: str
     # Seconds to wait before you retry the address. Only present if known.
     retry_after: NotRequired[int]
     flags: NotRequired[DownloadRowFlags]
@@ -1399,6 +1415,9 @@ class FormResult(_FormResultKeywords):
     email: str
     # Whether the form should accept the address. False only if it is undeliverable.
     allow: bool
+    # What to do with the address, by the action policy of the account, if the form accepts
+    # it.
+    action: Literal["send", "send_with_care", "retry_later", "suppress"]
     # Suggested address, if the domain looks misspelled. Otherwise null.
     did_you_mean: Optional[str]
     # Message for the visitor.
@@ -1570,6 +1589,7 @@ class JobItem(_JobItemKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
     # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
 
@@ -2040,6 +2060,9 @@ class OwnAccountPatch(TypedDict):
     # Email address for alerts about failing webhooks, and for finished lists that were
     # submitted with `notify`. If null, the address of the service receives the alerts.
     email: NotRequired[Optional[str]]
+    # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
+    # policy of the service does.
+    action_policy: NotRequired[Optional[Literal["balanced", "strict", "lenient"]]]
 
 
 class Person(TypedDict):
@@ -2283,6 +2306,8 @@ class ResultRow(_ResultRowKeywords):
     # Number of the row in the list, from 1.
     row: int
     email: str
+    action: Optional[Action]
+    action_reason: Optional[str]
     # True if the class is `deliverable` or `risky`. False if it is `undeliverable` or
     # `unknown`.
     valid: Optional[bool]
@@ -2542,6 +2567,9 @@ class ScoredResult(_ScoredResultKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
+    # Reason for the action, as a sentence.
+    action_reason: str
     # The class of the result, except that a simulated `unknown` is `risky` here. `class` has
     # the simulated value.
     status: Literal["deliverable", "risky", "undeliverable", "unknown"]
@@ -2617,6 +2645,9 @@ class SingleResult(_SingleResultKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
+    # Reason for the action, as a sentence.
+    action_reason: str
     # Seconds to wait before you retry the address. Only present if known.
     retry_after: NotRequired[int]
     flags: NotRequired[SingleResultFlags]
@@ -3054,6 +3085,9 @@ class VerificationCompletedEventData(_VerificationCompletedEventDataKeywords):
     reason: Reason
     # Whether the result came from the cache.
     cached: bool
+    action: Action
+    # Reason for the action, as a sentence.
+    action_reason: str
     # Metadata of the job. Empty if none was submitted.
     metadata: Dict[str, str]
 

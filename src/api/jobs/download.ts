@@ -10,6 +10,7 @@ import {
   type RowWriter,
 } from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
+import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import {
   LIST_COLUMNS,
   RESULT_COLUMNS,
@@ -28,6 +29,7 @@ import {
 } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
 import { limitByAccount } from '../account-share.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -40,7 +42,9 @@ import { type JobRow, type RowsOptions, rowTexts } from './job-row.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 import { rowJson, rowValues } from './row-view.ts'
 
-export type DownloadRouteDeps = Pick<ApiDeps, 'database' | 'guard' | 'log' | 'random'> & LoadJobDeps
+export type DownloadRouteDeps = Pick<ApiDeps, 'database' | 'guard' | 'log' | 'random'> &
+  LoadJobDeps &
+  ActionPolicyDeps
 
 export const FORMATS = ['csv', 'xlsx', 'json', 'ndjson'] as const
 type Format = (typeof FORMATS)[number]
@@ -65,19 +69,27 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   ndjson: 'application/x-ndjson',
 }
 
-/** `raw` omits the guard against formulas, which only CSV has. */
-function downloadText(job: Job, format: Format, options: { raw: boolean }): DownloadText {
+type TextOptions = {
+  /** Omits the guard against formulas, which only CSV has. */
+  readonly raw: boolean
+  readonly policy: ActionPolicy
+}
+
+function downloadText(job: Job, format: Format, options: TextOptions): DownloadText {
+  const { policy } = options
   const dialect = jobDialect(job)
   if (format === 'csv' || format === 'xlsx') {
     const createWriter = (columns: ListDialect, added: readonly string[]): TableWriter =>
       format === 'csv'
         ? { ...createRowWriter(columns, added, { ...options, words: WORD_COLUMNS }), end: '' }
         : createSheetWriter(columns, added)
-    return dialect === null ? listTable(job, createWriter) : fileTable(job, dialect, createWriter)
+    return dialect === null
+      ? listTable(job, createWriter, policy)
+      : fileTable(job, dialect, createWriter, policy)
   }
   const input = dialect === null ? null : createRowObject(dialect)
   const toText = (row: JobRow) =>
-    rowJson(row, row.cells === null ? null : (input?.(row.cells) ?? null))
+    rowJson(row, row.cells === null ? null : (input?.(row.cells) ?? null), policy)
   return format === 'json'
     ? { begin: '[\n', between: ',\n', end: '\n]\n', columns: null, rows: rows => rows.map(toText) }
     : {
@@ -94,20 +106,25 @@ type TableWriter = RowWriter & { readonly end: string }
 type CreateWriter = (dialect: ListDialect, added: readonly string[]) => TableWriter
 
 /** The original columns unchanged, followed by the columns of the results. */
-function fileTable(job: Job, dialect: ListDialect, createWriter: CreateWriter): DownloadText {
+function fileTable(
+  job: Job,
+  dialect: ListDialect,
+  createWriter: CreateWriter,
+  policy: ActionPolicy,
+): DownloadText {
   const previous = previousColumns(job)
   const added = previous.names.map(name => `ev_${name}`)
   const writer = createWriter(dialect, [...LIST_COLUMNS, ...added])
   const toOutputRow = (row: JobRow): OutputRow => ({
     cells: row.cells ?? [],
-    values: [...toListColumns(rowValues(row)), ...previous.values(row)],
+    values: [...toListColumns(rowValues(row, policy)), ...previous.values(row)],
   })
   const rows = (rows: readonly JobRow[]) => writer.rows(rows.map(toOutputRow))
   return { begin: writer.header(), between: '', end: writer.end, columns: dialect.width, rows }
 }
 
 /** CSV as in RFC 4180. If addresses were submitted with IDs, the last column has them. */
-function listTable(job: Job, createWriter: CreateWriter): DownloadText {
+function listTable(job: Job, createWriter: CreateWriter, policy: ActionPolicy): DownloadText {
   const hasIds = parseSource(job).ids === true
   const previous = previousColumns(job)
   const columns = [...RESULT_COLUMNS, ...previous.names, ...(hasIds ? ['id'] : [])]
@@ -115,7 +132,7 @@ function listTable(job: Job, createWriter: CreateWriter): DownloadText {
   const toOutputRow = (row: JobRow): OutputRow => ({
     cells: [],
     values: [
-      ...toResultColumns(rowValues(row)),
+      ...toResultColumns(rowValues(row, policy)),
       ...previous.values(row),
       ...(hasIds ? [row.id] : []),
     ],
@@ -333,7 +350,7 @@ function fileResponse(
   job: Job,
   { format, filter, raw, deduplicate, release = () => {} }: FileOptions,
 ): Response {
-  const text = downloadText(job, format, { raw })
+  const text = downloadText(job, format, { raw, policy: getActionPolicy(c, service) })
   const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
   const classes = filter?.length === CLASSES.length ? undefined : filter
   const source = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import { presentResult, presentRow } from '../../engine/verdict/present-result.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import {
@@ -16,6 +17,7 @@ import {
   type SortedPosition,
   type SortField,
 } from '../../jobs/results/sorted-results.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -41,7 +43,7 @@ import {
   toSortedCursor,
 } from './row-view.ts'
 
-export type ResultDeps = Pick<ApiDeps, 'database' | 'guard'> & LoadJobDeps
+export type ResultDeps = Pick<ApiDeps, 'database' | 'guard'> & LoadJobDeps & ActionPolicyDeps
 
 /** Routes of the rows of a job: one page, and one row with its evidence. */
 export function resultRoutes(service: ResultDeps) {
@@ -66,9 +68,13 @@ function pageRoutes(service: ResultDeps) {
     const query = c.req.valid('query')
     const job = await loadJob(c, service, c.req.valid('param').id)
     const order: RowOrder = { field: query.sort, isDescending: query.order === 'desc' }
+    const policy = getActionPolicy(c, service)
     const find = isListOrder(order) ? findListPage : findSortedPage
     const { rows, next, ...counts } = await find(c, service, { job, order, query })
-    const { success, data } = toPageBody(rows.map(presentStored), next)
+    const { success, data } = toPageBody(
+      rows.map(row => presentStored(row, policy)),
+      next,
+    )
     return c.json({ success, data: { ...data, ...counts } }, 200)
   })
 }
@@ -178,7 +184,8 @@ function rowRoutes(service: ResultDeps) {
         `There is no row ${position}. The rows are numbered from 1 to ${job.total}.`,
       )
     }
-    return c.json({ success: true as const, data: presentWhole(stored) }, 200)
+    const policy = getActionPolicy(c, service)
+    return c.json({ success: true as const, data: presentWhole(stored, policy) }, 200)
   })
 }
 
@@ -190,18 +197,23 @@ const rowParams = jobParams.extend({
   }),
 })
 
-function presentStored(stored: ResultRow) {
+function presentStored(stored: ResultRow, policy: ActionPolicy) {
   const [row] = toRow(stored)
   const head = { row: stored.position, email: stored.text }
   if (row === undefined) return { ...head, ...NO_RESULT }
-  if (row.result !== null) return { ...head, ...presentRow(row.result) }
-  const { valid, deliverable, risk_level, reason, cached, confidence } = plainRow(row)
-  const known = { class: row.class, valid, deliverable, risk_level, reason, cached, confidence }
-  return { ...head, ...NO_RESULT, ...known, erased: true as const }
+  if (row.result !== null) return { ...head, ...presentRow(row.result, policy) }
+  const plain = plainRow(row, policy)
+  const { action, action_reason, valid, deliverable, risk_level, reason, cached, confidence } =
+    plain
+  const decided = { class: row.class, action, action_reason }
+  const known = { valid, deliverable, risk_level, reason, cached, confidence }
+  return { ...head, ...NO_RESULT, ...decided, ...known, erased: true as const }
 }
 
 const NO_RESULT = {
   class: null,
+  action: null,
+  action_reason: null,
   valid: null,
   deliverable: null,
   risk_level: null,
@@ -216,13 +228,13 @@ const NO_RESULT = {
   checked_at: null,
 }
 
-function presentWhole(stored: ResultRow) {
+function presentWhole(stored: ResultRow, policy: ActionPolicy) {
   const [row] = toRow(stored)
   const result = row === undefined || row.result === null ? null : row.result
   return {
     row: stored.position,
     email: stored.text,
-    result: result === null ? null : presentResult(result, ['flags', 'evidence']),
+    result: result === null ? null : presentResult(result, ['flags', 'evidence'], policy),
     ...(row !== undefined && result === null ? { erased: true as const } : {}),
   }
 }

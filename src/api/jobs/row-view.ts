@@ -1,3 +1,4 @@
+import { type ActionPolicy, decide, decideVerdict } from '../../engine/verdict/action.ts'
 import {
   type ColumnValues,
   columnValues,
@@ -13,8 +14,8 @@ import { decodeCursor } from '../query.ts'
 import type { JobRow } from './job-row.ts'
 
 /** A row of `data.results` (spec 2.2) with its class and its submitted ID. */
-export function presentItem(row: JobRow) {
-  const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
+export function presentItem(row: JobRow, policy: ActionPolicy) {
+  const { email, valid, deliverable, risk_level, reason, cached, action } = plainRow(row, policy)
   return {
     ...(row.id === null ? {} : { id: row.id }),
     email,
@@ -24,6 +25,7 @@ export function presentItem(row: JobRow) {
     reason,
     cached,
     class: row.class,
+    action,
     ...erasedMark(row),
   }
 }
@@ -32,8 +34,8 @@ export function presentItem(row: JobRow) {
  * A row of a JSON download: the single result with flags, the operator and SMTP reply, and the
  * submitted ID and cells. `input` is JSON.
  */
-export function rowJson(row: JobRow, input: string | null): string {
-  const result = row.result === null ? plainRow(row) : presentFull(row.result)
+export function rowJson(row: JobRow, input: string | null, policy: ActionPolicy): string {
+  const result = row.result === null ? plainRow(row, policy) : presentFull(row.result, policy)
   const head = { row: row.position, ...(row.id === null ? {} : { id: row.id }) }
   const text = JSON.stringify({ ...head, ...result, ...previousFields(row), ...erasedMark(row) })
   return input === null ? text : `${text.slice(0, -1)},"input":${input}}`
@@ -42,28 +44,32 @@ export function rowJson(row: JobRow, input: string | null): string {
 const previousFields = ({ previous }: JobRow) =>
   previous === null ? {} : { previous_class: previous.class, previous_reason: previous.reason }
 
-function presentFull(result: Result) {
-  const { operator, smtp_code, smtp_text } = presentRow(result)
-  return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
+function presentFull(result: Result, policy: ActionPolicy) {
+  const { operator, smtp_code, smtp_text } = presentRow(result, policy)
+  return { ...presentResult(result, ['flags'], policy), operator, smtp_code, smtp_text }
 }
 
 /** The values of a row by column; those of an erased address are derived from its class. */
-export function rowValues(row: JobRow): ColumnValues {
-  if (row.result !== null) return columnValues(row.result)
-  const { details, ...plain } = plainRow(row)
+export function rowValues(row: JobRow, policy: ActionPolicy): ColumnValues {
+  if (row.result !== null) return columnValues(row.result, decide(row.result, policy).action)
+  const { details, action_reason, ...plain } = plainRow(row, policy)
   return { ...plain, ...details }
 }
 
 /** The plain result of a row; for an erased address it is derived from the class. */
-export const plainRow = ({ result, class: klass }: JobRow): ReturnType<typeof plainResult> =>
-  result === null ? erasedResult(klass) : plainResult(result)
+export const plainRow = (
+  { result, class: klass }: JobRow,
+  policy: ActionPolicy,
+): ReturnType<typeof plainResult> =>
+  result === null ? erasedResult(klass, policy) : plainResult(result, policy)
 
 const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as const } : {})
 
 /** The result of an erased address, of which only the class is left. */
-function erasedResult(klass: Class): ReturnType<typeof plainResult> {
+function erasedResult(klass: Class, policy: ActionPolicy): ReturnType<typeof plainResult> {
   const reason = DEFAULT_REASON_BY_CLASS[klass]
   const { valid, deliverable, risk, details } = VERDICT_BY_REASON[reason]
+  const { action, sentence } = decideVerdict({ reason, risk }, policy)
   return {
     email: '',
     valid,
@@ -81,6 +87,8 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
     reason,
     cached: false,
     class: klass,
+    action,
+    action_reason: sentence,
   }
 }
 

@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import type { Job } from '../../jobs/job-store.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { newRouter, route } from '../route.ts'
@@ -20,6 +22,7 @@ import {
 import { presentItem } from './row-view.ts'
 
 export type StatusDeps = Pick<ApiDeps, 'database' | 'guard' | 'log' | 'outlooks'> &
+  ActionPolicyDeps &
   JobViewDeps &
   LoadJobDeps
 
@@ -108,18 +111,19 @@ function withResults(
   if (job === null) return c.json({ ...body, data: { results: [], ...data } }, 200)
   const head = `${JSON.stringify(body).slice(0, -1)},"data":{"results":[`
   const tail = `],${JSON.stringify(data).slice(1)}}`
-  const chunks = resultChunks(service, job, head, tail)
+  const policy = getActionPolicy(c, service)
+  const chunks = resultChunks(service, job, { head, tail, policy })
   return c.body(textStream(c, service, chunks), 200, { 'Content-Type': 'application/json' })
 }
 
 async function* resultChunks(
   { database }: StatusDeps,
   job: Job,
-  head: string,
-  tail: string,
+  { head, tail, policy }: { head: string; tail: string; policy: ActionPolicy },
 ): AsyncGenerator<string> {
   let before = head
-  const present = (rows: readonly JobRow[]) => rows.map(row => JSON.stringify(presentItem(row)))
+  const present = (rows: readonly JobRow[]) =>
+    rows.map(row => JSON.stringify(presentItem(row, policy)))
   for await (const rows of rowTexts(database, job, {}, { present, columns: null })) {
     yield before + rows.join(',')
     before = ','

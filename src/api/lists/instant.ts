@@ -4,6 +4,7 @@ import type { Trx } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
 import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
+import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
 import { fromDeadline } from '../../engine/verdict/build-result.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'
 import { type Result, toClass } from '../../engine/verdict/verdict.ts'
@@ -20,6 +21,7 @@ import {
 import { checkPlanLimits } from '../../jobs/submit-job.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { pluralize } from '../../platform/format.ts'
+import { getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
@@ -195,7 +197,10 @@ function store(
       entries: fresh.map(result => ({ result })),
     })
     await emitToWebhook(trx, service, job, submitted)
-    const body = { ...presentInstant(jobId, results), ...presentJobWebhook(submitted) }
+    const body = {
+      ...presentInstant(jobId, results, getActionPolicy(c, service)),
+      ...presentJobWebhook(submitted),
+    }
     return { status: 200, body }
   })
 }
@@ -222,7 +227,7 @@ async function emitToWebhook(
 }
 
 /** The instant response of the interface (2.3). Its summary has only valid and invalid. */
-function presentInstant(jobId: string, results: readonly Result[]) {
+function presentInstant(jobId: string, results: readonly Result[], policy: ActionPolicy) {
   const total = results.length
   const malformed = results.filter(({ evidence }) => isFault(evidence.address)).length
   const valid = results.filter(({ verdict }) => verdict.valid).length
@@ -234,19 +239,23 @@ function presentInstant(jobId: string, results: readonly Result[]) {
     total_emails: total,
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
-    results: results.map(presentItem),
+    results: results.map(result => presentItem(result, policy)),
     summary: { total, valid, invalid: total - valid },
     message: `Verified ${pluralize(total, 'address')}`,
   }
 }
 
 /** One row of a list as the interface defines it (2.2), with its class. */
-const presentItem = ({ email, verdict, cached }: Result) => ({
-  email,
-  valid: verdict.valid,
-  deliverable: verdict.deliverable,
-  risk_level: verdict.risk,
-  reason: verdict.reason,
-  cached,
-  class: toClass(verdict),
-})
+function presentItem(result: Result, policy: ActionPolicy) {
+  const { email, verdict, cached } = result
+  return {
+    email,
+    valid: verdict.valid,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    cached,
+    class: toClass(verdict),
+    action: decide(result, policy).action,
+  }
+}

@@ -10,6 +10,8 @@ import { hostFields, plainFields, RESULT_EXAMPLE, SingleResult } from './result.
 
 const shown = {
   class: z.enum(CLASSES).nullable(),
+  action: z.union([plainFields.action, z.null()]),
+  action_reason: z.string().nullable(),
   valid: plainFields.valid.nullable(),
   deliverable: plainFields.deliverable.nullable(),
   // A named schema with `nullable` would be documented as never null.
@@ -143,6 +145,8 @@ export const RESULTS_EXAMPLE = {
         row: 12,
         email: 'user@example.com',
         class: 'deliverable' as const,
+        action: RESULT_EXAMPLE.action,
+        action_reason: RESULT_EXAMPLE.action_reason,
         valid: true,
         deliverable: true,
         risk_level: 'low' as const,

@@ -142,9 +142,12 @@ const pickItem = <Value extends Record<ItemField, unknown>>(of: Value): Pick<Val
   reason: of.reason,
   cached: of.cached,
   class: of.class,
+  action: of.action,
 })
 
-type ItemField = 'email' | 'valid' | 'deliverable' | 'risk_level' | 'reason' | 'cached' | 'class'
+type ItemField =
+  | ('email' | 'valid' | 'deliverable' | 'risk_level' | 'reason' | 'cached')
+  | ('class' | 'action')
 
 export const BulkItem = z.object(pickItem(plainFields)).openapi('BulkItem')
 

@@ -7,6 +7,7 @@ import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { abortable } from '../../platform/abort.ts'
 import { isoTime } from '../../platform/format.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -24,7 +25,9 @@ import {
   verifyAdmitted,
 } from './ask.ts'
 
-export type FollowDeps = Pick<ApiDeps, 'clock' | 'ledger' | 'log' | 'priority'> & AskDeps
+export type FollowDeps = Pick<ApiDeps, 'clock' | 'ledger' | 'log' | 'priority'> &
+  AskDeps &
+  ActionPolicyDeps
 
 // Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
 
@@ -153,7 +156,8 @@ async function follow(c: Context<Env>, service: FollowDeps, options: FollowOptio
     const entry = { result }
     await service.ledger.settle({ ...verificationOrigin(c), source: 'single', reservation, entry })
     const mark = c.get('sandbox') ? { sandbox: true } : {}
-    send({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
+    const shown = presentResult(result, ['flags', 'evidence'], getActionPolicy(c, service))
+    send({ event: 'result', data: { ...shown, ...mark } })
   } catch (error) {
     if (!disconnected.aborted) send({ event: 'error', data: logError(c, service.log, error).body })
   } finally {

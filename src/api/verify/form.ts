@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { suggestAddress } from '../../engine/address/suggestion.ts'
-import { presentResult } from '../../engine/verdict/present-result.ts'
+import { ACTIONS, type ActionPolicy, decideVerdict } from '../../engine/verdict/action.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
-import type { Class, Result } from '../../engine/verdict/verdict.ts'
+import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { type HeaderDeps, restrictOrigin } from '../headers.ts'
@@ -15,7 +16,7 @@ import { email } from '../schemas/verify.ts'
 import { type AskDeps, answerOne, readEmail, SINGLE_BODY_MAX } from './ask.ts'
 import { simulatedError } from './sandbox.ts'
 
-export type FormDeps = Pick<ApiDeps, 'guard'> & HeaderDeps & AskDeps
+export type FormDeps = Pick<ApiDeps, 'guard'> & HeaderDeps & AskDeps & ActionPolicyDeps
 
 // Schemas of verifications for forms.
 
@@ -27,6 +28,10 @@ const FormResult = z
     class: z.enum(['deliverable', 'risky', 'undeliverable', 'unknown']),
     allow: z.boolean().openapi({
       description: 'Whether the form should accept the address. False only if it is undeliverable.',
+    }),
+    action: z.enum(ACTIONS).openapi({
+      description:
+        'What to do with the address, by the action policy of the account, if the form accepts it.',
     }),
     did_you_mean: z.string().nullable().openapi({
       description: 'Suggested address, if the domain looks misspelled. Otherwise null.',
@@ -40,6 +45,7 @@ const FORM_EXAMPLE = {
   email: 'ann@gmial.com',
   class: 'undeliverable' as const,
   allow: false,
+  action: 'suppress' as const,
   did_you_mean: 'ann@gmail.com',
   message: 'Did you mean ann@gmail.com?',
 }
@@ -55,20 +61,25 @@ async function verifyForm(c: Context<Env>, service: FormDeps, given: unknown): P
   if (simulated !== null) return simulated
   const input = { checkSmtp: true, forceRefresh: false, deadlineMs: FORM_DEADLINE_MS, email }
   return answerOne(c, service, input, result => ({
-    ...presentForm(result),
+    ...presentForm(result, getActionPolicy(c, service)),
     ...(sandbox && { sandbox }),
   }))
 }
 
-/** Any visitor can send requests with a publishable key, so the answer says nothing else. */
-function presentForm(result: Result) {
-  const { email, class: resultClass, reason } = presentResult(result)
-  const known = result.evidence.suggestion
+/**
+ * Any visitor can send requests with a publishable key, so the answer says nothing else, and no
+ * complaint decides about the action.
+ */
+function presentForm({ email, verdict, evidence }: Result, policy: ActionPolicy) {
+  const { reason } = verdict
+  const resultClass = toClass(verdict)
+  const known = evidence.suggestion
   const suggestion = resultClass === 'unknown' ? (known ?? suggestAddress(email)) : known
   return {
     email,
     class: resultClass,
     allow: resultClass !== 'undeliverable',
+    action: decideVerdict(verdict, policy).action,
     did_you_mean: suggestion,
     message:
       suggestion === null

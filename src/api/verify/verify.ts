@@ -2,6 +2,11 @@ import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
 import {
+  type ActionPolicy,
+  DEFAULT_ACTION_POLICY,
+  decideVerdict,
+} from '../../engine/verdict/action.ts'
+import {
   type Include,
   plainResult,
   presentAddressFlags,
@@ -10,6 +15,7 @@ import {
 import type { Reason } from '../../engine/verdict/reason.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -41,6 +47,7 @@ import { type FormDeps, formRoutes } from './form.ts'
 import { simulatedError } from './sandbox.ts'
 
 type VerifyDeps = Pick<ApiDeps, 'guard'> &
+  ActionPolicyDeps &
   JobOptionDeps &
   QueueDeps &
   ListDeps &
@@ -79,7 +86,7 @@ async function verifySingle(
   refuseJobOptions(body)
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
-    ...presentIncluded(result, request.include),
+    ...presentIncluded(result, request.include, getActionPolicy(c, service)),
     ...mark,
   }))
 }
@@ -112,7 +119,9 @@ async function verifyScored(
   const sandbox = c.get('sandbox')
   const simulated = sandbox ? simulatedError(c, request.email) : null
   if (simulated !== null) return simulated
-  return answerOne(c, service, request, result => scoredBody(result, { ...request, sandbox }))
+  return answerOne(c, service, request, result =>
+    scoredBody(result, { ...request, sandbox, policy: getActionPolicy(c, service) }),
+  )
 }
 
 /** Refuses what cannot be an address. Whether it accepts mail is a result. */
@@ -168,14 +177,18 @@ function refuseJobOptions(body: SingleBody): void {
 }
 
 /** The plain result with the included parts. */
-const presentIncluded = (result: Result, include: readonly Include[]) =>
-  include.length === 0 ? plainResult(result) : presentResult(result, include)
+const presentIncluded = (result: Result, include: readonly Include[], policy: ActionPolicy) =>
+  include.length === 0 ? plainResult(result, policy) : presentResult(result, include, policy)
 
-type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
+type ScoredOptions = {
+  readonly include: readonly Include[]
+  readonly sandbox: boolean
+  readonly policy: ActionPolicy
+}
 
 /** Has the same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
-function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
-  const { email, ...rest } = presentIncluded(result, include)
+function scoredBody(result: Result, { include, sandbox, policy }: ScoredOptions) {
+  const { email, ...rest } = presentIncluded(result, include, policy)
   const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
   const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
   return {
@@ -312,6 +325,11 @@ const EVENTS_EXAMPLE = [
   .map(text => `${text}\n\n`)
   .join('')
 
+const { action, sentence: action_reason } = decideVerdict(
+  { reason: 'disposable_email', risk: 'high' },
+  DEFAULT_ACTION_POLICY,
+)
+
 const SCORED_EXAMPLE = {
   email: 'disposable-test@example.com',
   status: 'risky' as const,
@@ -330,5 +348,7 @@ const SCORED_EXAMPLE = {
   reason: 'disposable_email' as const,
   cached: false,
   class: 'risky' as const,
+  action,
+  action_reason,
   sandbox: true,
 }

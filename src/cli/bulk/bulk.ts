@@ -11,6 +11,7 @@ import {
   refuseHardLinks,
 } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
+import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { createFirstFilter } from '../../jobs/import/import-counter.ts'
@@ -184,6 +185,7 @@ async function processList(
       files,
       flags,
       job,
+      policy: config.actionPolicy,
       reachability,
       live,
       say,
@@ -263,6 +265,7 @@ type BulkRun = {
   readonly files: readonly OutputFile[]
   readonly flags: BulkFlags
   readonly job: Job
+  readonly policy: ActionPolicy
   readonly reachability: OutboundHint
   readonly live: LiveText
   readonly say: (text: string) => void
@@ -315,9 +318,9 @@ async function writeResults(
   database: Database,
   run: BulkRun,
 ): Promise<WrittenOutput> {
-  const { list, files, flags, job, reachability } = run
+  const { list, files, flags, job, policy, reachability } = run
   const { format = 'csv', raw = false } = flags
-  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw })
+  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw, policy })
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? startInterruption(context, 'removing the unfinished output') : null
   try {

@@ -55,8 +55,11 @@ function findIdentity({ path: name }: OutputFile): FileIdentity | null {
   return { path, size, modifiedAt: Math.floor(mtimeMs) }
 }
 
-/** The start of an output: two columns that are neighbors in CSV, the first fields of JSON. */
-const OUTPUT = /ev_class"?[,;\t|]"?ev_email|^\[?\s*\{"row":\d+,"input":\{|^\[\s*\]\s*$/
+/**
+ * The start of an output: two columns that are neighbors in CSV, of this and of earlier versions, or
+ * the first fields of JSON.
+ */
+const OUTPUT = /ev_class"?[,;\t|]"?ev_(?:action|email)|^\[?\s*\{"row":\d+,"input":\{|^\[\s*\]\s*$/
 
 /** Bytes that a decompressed head may have; it is a fraction of this. */
 const EXPANDED_BYTES_MAX = 16 * 1024 ** 2

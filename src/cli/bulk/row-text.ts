@@ -5,6 +5,7 @@ import {
   type ListRow,
   type OutputRow,
 } from '../../csv/csv.ts'
+import { type Action, type ActionPolicy, decide } from '../../engine/verdict/action.ts'
 import {
   columnValues,
   LIST_COLUMNS,
@@ -28,40 +29,54 @@ export type RowText = {
 }
 
 /** A row of a list with its result. */
-export type RowResult = { readonly row: ListRow; readonly result: Result }
-
-/** Returns the writer of a format. `raw` turns off formula escaping, which only CSV has. */
-export function rowText(format: Format, dialect: ListDialect, options: { raw: boolean }): RowText {
-  if (format === 'csv') return csvText(dialect, options)
-  if (format === 'xlsx') return sheetText(dialect)
-  const input = createRowObject(dialect)
-  return format === 'json'
-    ? { begin: '[\n', between: ',\n', end: '\n]\n', rows: rows => rows.map(toJson(input)) }
-    : { begin: '', between: '', end: '', rows: rows => rows.map(row => `${toJson(input)(row)}\n`) }
+export type RowResult = {
+  readonly row: ListRow
+  readonly result: Result
+  /** The action that a service decided; otherwise the policy decides. */
+  readonly action?: Action
 }
 
-function csvText(dialect: ListDialect, { raw }: { raw: boolean }): RowText {
+type RowOptions = {
+  /** Turns off formula escaping, which only CSV has. */
+  readonly raw: boolean
+  readonly policy: ActionPolicy
+}
+
+/** Returns the writer of a format. */
+export function rowText(format: Format, dialect: ListDialect, options: RowOptions): RowText {
+  const { policy } = options
+  if (format === 'csv') return csvText(dialect, options)
+  if (format === 'xlsx') return sheetText(dialect, policy)
+  const toText = toJson(createRowObject(dialect), policy)
+  return format === 'json'
+    ? { begin: '[\n', between: ',\n', end: '\n]\n', rows: rows => rows.map(toText) }
+    : { begin: '', between: '', end: '', rows: rows => rows.map(row => `${toText(row)}\n`) }
+}
+
+function csvText(dialect: ListDialect, { raw, policy }: RowOptions): RowText {
   const writer = createRowWriter(dialect, LIST_COLUMNS, { raw, words: WORD_COLUMNS })
-  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
+  const rows = (rows: readonly RowResult[]) =>
+    writer.rows(rows.map(row => toOutputRow(row, policy)))
   return { begin: writer.header(), between: '', end: '', rows }
 }
 
 /** The rows of a worksheet; the sink puts them into a workbook. */
-function sheetText(dialect: ListDialect): RowText {
+function sheetText(dialect: ListDialect, policy: ActionPolicy): RowText {
   const writer = createSheetWriter(dialect, LIST_COLUMNS)
-  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
+  const rows = (rows: readonly RowResult[]) =>
+    writer.rows(rows.map(row => toOutputRow(row, policy)))
   return { begin: writer.header(), between: '', end: writer.end, rows }
 }
 
-const toOutputRow = ({ row, result }: RowResult): OutputRow => ({
+const toOutputRow = ({ row, result, action }: RowResult, policy: ActionPolicy): OutputRow => ({
   cells: row.cells,
-  values: toListColumns(columnValues(result)),
+  values: toListColumns(columnValues(result, action ?? decide(result, policy).action)),
 })
 
 const toJson =
-  (input: (cells: readonly string[]) => string) =>
+  (input: (cells: readonly string[]) => string, policy: ActionPolicy) =>
   ({ row: { row, cells }, result }: RowResult): string => {
-    const shown = wellFormedJson(presentResult(result, ['flags', 'evidence']))
+    const shown = wellFormedJson(presentResult(result, ['flags', 'evidence'], policy))
     return `{"row":${row},"input":${input(cells)},"result":${shown}}`
   }
 

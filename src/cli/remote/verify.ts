@@ -4,6 +4,7 @@ import { parseAddress } from '../../engine/address/address.ts'
 import { OPERATOR_ROWS } from '../../engine/dns/operators.ts'
 import type { Route } from '../../engine/dns/route.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
+import type { Decision } from '../../engine/verdict/action.ts'
 import type { Include } from '../../engine/verdict/present-result.ts'
 import type { Evidence, Result } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -11,6 +12,7 @@ import { SECOND } from '../../platform/clock.ts'
 /** A verified address: as a result, and as the JSON of the HTTP API. */
 export type Verified = {
   readonly result: Result
+  readonly decision: Decision
   toObject(include: readonly Include[]): object
 }
 
@@ -32,6 +34,7 @@ export async function verifyRemotely(
   const found = await verify.single({ email, check_smtp: checkSmtp }, { onStep })
   return {
     result: toResult(found, withDialogue ? dialogue : null),
+    decision: { action: found.action, sentence: found.action_reason },
     toObject: include => withParts(found, include, withDialogue ? dialogue : null),
   }
 }

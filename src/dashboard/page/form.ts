@@ -66,15 +66,18 @@ export const select = (o: {
   readonly label: string
   readonly name: string
   readonly choices: readonly Choice[]
+  /** Help text below the list. */
+  readonly hint?: string
 }): Html => html`
   <p class="field">
     <label for="${o.name}">${o.label}</label>
-    <select id="${o.name}" name="${o.name}">
+    <select id="${o.name}" name="${o.name}"${o.hint === undefined ? NOTHING : html` aria-describedby="${o.name}-hint"`}>
       ${o.choices.map(
         ({ value, label, checked }) =>
           html`<option value="${value}" ${checked ? html`selected` : NOTHING}>${label}</option>`,
       )}
     </select>
+    ${o.hint === undefined ? NOTHING : html`<small id="${o.name}-hint">${o.hint}</small>`}
   </p>`
 
 /** Renders a POST form with its CSRF token. */

@@ -4,6 +4,7 @@ import { isFault } from '../address/address.ts'
 import { retryAfterSeconds } from '../probe/retry-policy.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { describeOutcome } from '../smtp/outcome-text.ts'
+import { type Action, type ActionPolicy, DEFAULT_ACTION_POLICY, decide } from './action.ts'
 import { type Evidence, type Result, toClass } from './verdict.ts'
 
 /** Optional parts of a presented result. */
@@ -11,11 +12,18 @@ export type Include = 'flags' | 'evidence'
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
-/** Returns a single result for `--json`, and for the HTTP API with optional parts. */
-export function presentResult(result: Result, include: readonly Include[] = []) {
+/**
+ * Returns a single result for `--json`, and for the HTTP API with optional parts. The policy decides
+ * about `action`.
+ */
+export function presentResult(
+  result: Result,
+  include: readonly Include[] = [],
+  policy: ActionPolicy = DEFAULT_ACTION_POLICY,
+) {
   const retryAfter = retryAfterSeconds(result)
   return {
-    ...plainResult(result),
+    ...plainResult(result, policy),
     ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(include.includes('flags') ? presentFlags(result) : {}),
     ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
@@ -26,8 +34,9 @@ export function presentResult(result: Result, include: readonly Include[] = []) 
 /**
  * Returns a single result of the HTTP API with exactly these fields, which are defined only here.
  */
-export function plainResult(result: Result) {
+export function plainResult(result: Result, policy: ActionPolicy) {
   const { verdict } = result
+  const { action, sentence } = decide(result, policy)
   return {
     email: result.email,
     valid: verdict.valid,
@@ -45,6 +54,8 @@ export function plainResult(result: Result) {
     reason: verdict.reason,
     cached: result.cached,
     class: toClass(verdict),
+    action,
+    action_reason: sentence,
   } satisfies Json
 }
 
@@ -180,7 +191,7 @@ function presentOutcome(answer: RecipientOutcome) {
 /** The columns of a result in CSV, for the command line and the service. */
 export const RESULT_COLUMNS = [
   ...(['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'class'] as const),
-  ...(['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record'] as const),
+  ...(['action', 'confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record'] as const),
   ...(['smtp_valid', 'is_disposable', 'is_role', 'is_catch_all', 'is_free'] as const),
   ...(['did_you_mean', 'operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'] as const),
   ...(['canonical', 'simulated'] as const),
@@ -188,13 +199,15 @@ export const RESULT_COLUMNS = [
 
 type ColumnName = (typeof RESULT_COLUMNS)[number]
 
+const FILTER_COLUMNS = ['class', 'action'] as const satisfies ColumnName[]
+
 /**
- * The columns of a result beside those of an uploaded list. The class comes first: people filter by
- * it, and it is next to their own columns.
+ * The columns of a result beside those of an uploaded list. The class and the action come first:
+ * people filter by them, and they are next to their own columns.
  */
 const ADDED_COLUMNS: readonly ColumnName[] = [
-  'class',
-  ...RESULT_COLUMNS.filter(name => name !== 'class'),
+  ...FILTER_COLUMNS,
+  ...RESULT_COLUMNS.filter(name => !FILTER_COLUMNS.some(one => one === name)),
 ]
 
 /** Returns the name of a column beside those of an uploaded list. */
@@ -203,7 +216,13 @@ const toListColumn = (name: ColumnName) => `ev_${name}`
 /** The names of the columns beside those of an uploaded list. */
 export const LIST_COLUMNS = ADDED_COLUMNS.map(toListColumn)
 
-const WORDS = ['class', 'risk_level', 'reason', 'checked_at'] as const satisfies ColumnName[]
+const WORDS = [
+  'class',
+  'action',
+  'risk_level',
+  'reason',
+  'checked_at',
+] as const satisfies ColumnName[]
 
 /**
  * The columns, in both sets of names, whose texts are words and times of ev: none contains text of
@@ -220,7 +239,7 @@ export type ColumnValues = Partial<Record<ColumnName, ColumnValue>>
  * Returns the values of all columns. `valid` is empty where the class is unknown: in a table, false
  * would be read as "invalid".
  */
-export function columnValues(result: Result): ColumnValues {
+export function columnValues(result: Result, action: Action): ColumnValues {
   const { verdict, evidence } = result
   return {
     email: result.email,
@@ -230,6 +249,7 @@ export function columnValues(result: Result): ColumnValues {
     reason: verdict.reason,
     cached: result.cached,
     class: toClass(verdict),
+    action,
     confidence: verdict.confidence,
     provider: result.provider ?? '',
     syntax_valid: verdict.details.syntaxValid,
@@ -267,10 +287,13 @@ const getValid = ({ verdict }: Result): boolean | null =>
 export const isSimulated = ({ evidence }: Result): boolean => evidence.skipped === 'sandbox'
 
 /** Returns a result as a table row for display. */
-export function presentRow(result: Result) {
+export function presentRow(result: Result, policy: ActionPolicy) {
   const { verdict, evidence } = result
+  const { action, sentence } = decide(result, policy)
   return {
     class: toClass(verdict),
+    action,
+    action_reason: sentence,
     valid: verdict.valid,
     deliverable: verdict.deliverable,
     risk_level: verdict.risk,

@@ -1,4 +1,5 @@
 import type { JsonFields } from '../../platform/json-fields.ts'
+import { ACTIONS } from './action.ts'
 import { CLASSES, REASONS } from './reason.ts'
 
 // The fields of a result as it is presented (`plainResult`): the API document, the examples, the
@@ -87,7 +88,20 @@ export const RESULT_FIELDS = {
     enum: CLASSES,
     schemaName: 'Class',
     description:
-      'What to do with the address. `deliverable`: send. `undeliverable`: remove it. `risky`: decide by the `reason`. `unknown`: no answer could be obtained.',
+      'What is known about the address. `deliverable`: the mailbox accepts mail. `undeliverable`: mail will bounce. `risky`: it may accept mail, see the `reason`. `unknown`: no answer could be obtained.',
     example: 'deliverable',
+  },
+  action: {
+    type: 'string',
+    enum: ACTIONS,
+    schemaName: 'Action',
+    description:
+      'What to do with the address, by the action policy of the account. `send`: mail it. `send_with_care`: mail it in small batches and watch the bounces. `retry_later`: re-verify it before you mail it. `suppress`: do not mail it.',
+    example: 'send',
+  },
+  action_reason: {
+    type: 'string',
+    description: 'Reason for the action, as a sentence.',
+    example: 'The mail server accepts mail for this address, so send.',
   },
 } as const satisfies JsonFields

@@ -1,9 +1,11 @@
+import { accountIn } from '../../accounts/account-store.ts'
 import { lockAccounts } from '../../accounts/credits/credit-store.ts'
 import type { LedgerBatch } from '../../accounts/credits/ledger-entries.ts'
 import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import { type Database, type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { isFault } from '../../engine/address/address.ts'
 import type { CachedAnswer } from '../../engine/result-cache.ts'
+import { type ActionPolicy, DEFAULT_ACTION_POLICY } from '../../engine/verdict/action.ts'
 import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
@@ -59,6 +61,8 @@ export type WriteDeps = {
   readonly ledger: UsageLedger | null
   readonly random: Random
   readonly baseUrl: string
+  /** Decides about actions for accounts without a policy; if left out, the balanced one. */
+  readonly actionPolicy?: ActionPolicy
 }
 
 export type Written = {
@@ -209,18 +213,29 @@ type JobResults = {
  */
 async function enterUsage(
   trx: Trx,
-  { ledger, random, baseUrl, database }: WriteDeps,
+  deps: WriteDeps,
   results: readonly JobResults[],
 ): Promise<void> {
+  const { ledger, random, baseUrl, database } = deps
   await ledger?.record(trx, ...results.flatMap(toLedgerBatch))
   const [now, dueAt] = [database.clock.now(), database.steadyClock.now()]
   for (const { job, outcomes } of results) {
     if (job.account_id === null || job.key_id === null || job.finished_at === null) continue
     await releaseReservation(trx, job)
     const last = job.type === 'single' ? outcomes.at(-1) : undefined
-    const emitted = last === undefined ? {} : { result: last.result }
+    const policy = last === undefined ? null : await getActionPolicy(trx, deps, job.account_id)
+    const emitted =
+      last === undefined || policy === null ? {} : { verified: { result: last.result, policy } }
     await emitJobEvent(trx, job, { now, dueAt, random, baseUrl, ...emitted })
   }
+}
+
+async function getActionPolicy(
+  trx: Trx,
+  { actionPolicy = DEFAULT_ACTION_POLICY }: WriteDeps,
+  accountId: string,
+): Promise<ActionPolicy> {
+  return (await accountIn(trx, accountId))?.action_policy ?? actionPolicy
 }
 
 /** Returns the ledger batch of a job; empty without an account or results. */

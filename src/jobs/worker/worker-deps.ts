@@ -2,6 +2,7 @@ import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import type { Membership } from '../../cluster/membership.ts'
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
@@ -39,6 +40,8 @@ export type WorkerDeps = {
   readonly feedback?: FeedbackKnowledge | null
   /** Base of the URLs in events, without a trailing slash. */
   readonly baseUrl: string
+  /** Decides about actions for accounts without a policy; if left out, the balanced one. */
+  readonly actionPolicy?: ActionPolicy
   /**
    * False to end work on jobs whose results cannot be written; if left out, writes are retried
    * until they succeed.

@@ -242,7 +242,7 @@ describe('an event', () => {
           dueAt: clock.now(),
           random,
           baseUrl: 'https://ev.test',
-          result,
+          verified: { result, policy: 'balanced' as const },
         }
         await emitJobEvent(trx, ended, o)
       })

@@ -8,7 +8,7 @@ import { finishJob } from '../../support/late-worker.ts'
 import { createTestService } from '../../support/service.ts'
 
 const HEADER =
-  'email,valid,deliverable,risk_level,reason,cached,class,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at,canonical,simulated'
+  'email,valid,deliverable,risk_level,reason,cached,class,action,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at,canonical,simulated'
 
 describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
@@ -23,8 +23,8 @@ describe('a download', () => {
       expect(await response.text()).toBe(
         [
           HEADER,
-          'valid@a.example,true,true,low,accepted_email,false,deliverable,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z,valid@a.example,true',
-          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z,invalid@a.example,true',
+          'valid@a.example,true,true,low,accepted_email,false,deliverable,send,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z,valid@a.example,true',
+          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,suppress,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z,invalid@a.example,true',
           '',
         ].join('\r\n'),
       )
@@ -137,7 +137,7 @@ describe('a download', () => {
     await giveResults(database, file.job_id, 2)
     const text = await (await request(`/v1/jobs/${file.job_id}/download`)).text()
     expect(text).toMatch(
-      /^Name,E-Mail,ev_class,.*\nAnn,valid@a\.example,deliverable,valid@.*\n"B, C",risky@/,
+      /^Name,E-Mail,ev_class,.*\nAnn,valid@a\.example,deliverable,send,valid@.*\n"B, C",risky@/,
     )
   })
 
@@ -153,13 +153,15 @@ describe('a download', () => {
     await seedJob(database, { texts, cells, type: 'file', source: { dialect } })
     const text = await (await request('/v1/jobs/job_a/download')).text()
     const [header, ann, bob, end] = text.split('\n')
-    const names = HEADER.split(',').filter(name => name !== 'class')
-    const ours = ['class', ...names].map(name => `ev_${name}`)
+    const names = HEADER.split(',').filter(name => name !== 'class' && name !== 'action')
+    const ours = ['class', 'action', ...names].map(name => `ev_${name}`)
     expect(header).toBe(`Name;E-Mail;Note;${ours.join(';')}`)
     expect(ann).toMatch(
-      /^"Ann; B";valid@a\.example;'=1;deliverable;valid@a\.example;true;true;low;/,
+      /^"Ann; B";valid@a\.example;'=1;deliverable;send;valid@a\.example;true;true;low;/,
     )
-    expect(bob).toMatch(/^Bob;risky@a\.example;;risky;risky@a\.example;true;false;medium;/)
+    expect(bob).toMatch(
+      /^Bob;risky@a\.example;;risky;send_with_care;risky@a\.example;true;false;medium;/,
+    )
     expect(end).toBe('')
     const lines = await (await request('/v1/jobs/job_a/download?format=ndjson')).text()
     expect(JSON.parse(lines.split('\n')[0] ?? '')).toMatchObject({
@@ -244,7 +246,7 @@ describe('a download', () => {
       .execute()
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
     expect(rows[1]).toBe(
-      ',true,true,low,accepted_email,false,deliverable,0,,true,true,true,true,,,,,,,,,,,,',
+      ',true,true,low,accepted_email,false,deliverable,send,0,,true,true,true,true,,,,,,,,,,,,',
     )
     expect(rows[2]).toMatch(/^invalid@a\.example,false/)
     const json = await request('/v1/jobs/job_a/download?format=json')

@@ -10,6 +10,8 @@ const RESULTS = '/v1/jobs/job_a/results'
 
 const NOTHING = {
   class: null,
+  action: null,
+  action_reason: null,
   valid: null,
   deliverable: null,
   risk_level: null,
@@ -36,6 +38,8 @@ describe('the rows of a job', () => {
             row: 4,
             email: 'timeout@a.example',
             class: 'unknown',
+            action: 'retry_later',
+            action_reason: 'The mail server did not answer in time, so verify it again later.',
             valid: false,
             deliverable: false,
             risk_level: 'unknown',
@@ -139,6 +143,8 @@ describe('the rows of a job', () => {
           row: 1,
           email: '',
           class: 'risky',
+          action: 'send_with_care',
+          action_reason: expect.stringMatching(/did not confirm the mailbox/),
           valid: true,
           deliverable: false,
           risk_level: 'medium',

@@ -312,7 +312,25 @@ const item = (
   deliverable: boolean,
   risk_level: string,
   reason: string,
-) => ({ email, valid, deliverable, risk_level, reason, cached: false, class: CLASS[reason] })
+) => ({
+  email,
+  valid,
+  deliverable,
+  risk_level,
+  reason,
+  cached: false,
+  class: CLASS[reason],
+  action: ACTION[reason],
+})
+
+const ACTION: Readonly<Record<string, string>> = {
+  accepted_email: 'send',
+  role_account: 'send_with_care',
+  low_deliverability: 'send_with_care',
+  rejected_email: 'suppress',
+  timeout: 'retry_later',
+  unexpected_error: 'retry_later',
+}
 
 const CLASS: Readonly<Record<string, string>> = {
   accepted_email: 'deliverable',

@@ -156,7 +156,16 @@ function row(email: string, valid: boolean, deliverable: boolean, risk: string, 
     reason,
     cached: false,
     class: CLASS[reason],
+    action: ACTION[reason],
   }
+}
+
+const ACTION: Readonly<Record<string, string>> = {
+  accepted_email: 'send',
+  role_account: 'send_with_care',
+  rejected_email: 'suppress',
+  invalid_email: 'suppress',
+  timeout: 'retry_later',
 }
 
 const CLASS: Readonly<Record<string, string>> = {

@@ -29,6 +29,14 @@ async function formService(o: Parameters<typeof createTestService>[0] = {}) {
 
 const allowedOrigin = ({ headers }: Response) => headers.get('Access-Control-Allow-Origin')
 
+/** Of the addresses below; the risky one is a role address. */
+const ACTION_BY_CLASS: Readonly<Record<string, string>> = {
+  deliverable: 'send',
+  risky: 'send_with_care',
+  undeliverable: 'suppress',
+  unknown: 'retry_later',
+}
+
 describe('POST /v1/verify/form', () => {
   test.each([
     ['ann@a.test', 'deliverable', true, null, 'This address can receive mail.'],
@@ -44,6 +52,7 @@ describe('POST /v1/verify/form', () => {
       email,
       class: resultClass,
       allow,
+      action: ACTION_BY_CLASS[resultClass],
       did_you_mean: suggestion,
       message: typeof message === 'string' ? message : expect.stringMatching(message),
     })

@@ -64,6 +64,8 @@ describe('the sandbox of POST /v1/verify', () => {
       reason: 'disposable_email',
       cached: false,
       class: 'risky',
+      action: 'suppress',
+      action_reason: 'The address belongs to a disposable email service, so do not send.',
       sandbox: true,
     })
     expect(await verify('role@example.com')).toMatchObject({ is_role: true, is_disposable: false })
@@ -137,6 +139,9 @@ describe('POST /v1/verify outside the sandbox', () => {
       cached: false,
       details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
       class: 'risky',
+      action: 'send_with_care',
+      action_reason:
+        'The address belongs to a function, not to a person, so send only what it asked for.',
       sandbox: false,
     })
     expect(await json('/v1/verify', { body: { email: 'zoe@a.test' } })).toMatchObject({
@@ -182,7 +187,8 @@ describe('the sandbox of POST /v1/verify/single', () => {
     expect(result).toMatchObject({ reason: 'accepted_email', sandbox: true })
     expect(Object.keys(result)).toEqual([
       ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time'],
-      ...['confidence', 'details', 'reason', 'cached', 'class', 'sandbox'],
+      ...['confidence', 'details', 'reason', 'cached', 'class'],
+      ...['action', 'action_reason', 'sandbox'],
     ])
   })
 

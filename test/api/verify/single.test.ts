@@ -5,15 +5,15 @@ import { silentFrom } from '../../support/mx.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** The fields of section 2.1 of the interface in their order, and the class. */
+/** The fields of section 2.1 of the interface in their order, the class and the action. */
 const FIELDS = [
   ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-  ...['details', 'reason', 'cached', 'class'],
+  ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
 ]
 const PATH = '/v1/verify/single'
 
 describe('POST /v1/verify/single', () => {
-  test('returns the result of one address, with the fields of the interface and its class', async () => {
+  test('returns the result of one address, with the fields of the interface, its class and its action', async () => {
     const { request, settled } = await createTestService()
     const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
     expect(response.status).toBe(200)
@@ -32,6 +32,8 @@ describe('POST /v1/verify/single', () => {
       reason: 'accepted_email',
       cached: false,
       class: 'deliverable',
+      action: 'send',
+      action_reason: 'The mail server accepts mail for this address, so send.',
     })
   })
 

@@ -220,7 +220,8 @@ function writeAs(
   more: Partial<OutputOptions> = {},
 ) {
   const { jobId } = list as ListFile & { jobId: string }
-  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw: false })
+  const createText = (dialect: ListDialect) =>
+    rowText(format, dialect, { raw: false, policy: 'balanced' })
   return writeOutput(
     process,
     planOutput(flags),

@@ -12,12 +12,12 @@ import { toRecipients } from '../../support/recipients.ts'
 /** The fields of spec 2.1 in its order, and the class. */
 const KEYS = [
   ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-  ...['details', 'reason', 'cached', 'class'],
+  ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
 ]
 const DETAILS = ['syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid']
 
 describe('a single result', () => {
-  test('has the keys of the spec in its order, then the class', async () => {
+  test('has the keys of the spec in its order, then the class and the action', async () => {
     const { verify } = createTestEngine()
     const shown = presentResult(await verify('ann@a.test'))
     expect(Object.keys(shown)).toEqual(KEYS)
@@ -34,6 +34,8 @@ describe('a single result', () => {
       reason: 'accepted_email',
       cached: false,
       class: 'deliverable',
+      action: 'send',
+      action_reason: 'The mail server accepts mail for this address, so send.',
     })
   })
 
@@ -66,7 +68,7 @@ describe('a single result', () => {
 
   test('has no other fields in its plain form, not even retry_after', async () => {
     const { verify } = createTestEngine({ script: toRecipients(() => '450 4.2.0 Greylisted') })
-    expect(Object.keys(plainResult(await verify('ann@a.test')))).toEqual(KEYS)
+    expect(Object.keys(plainResult(await verify('ann@a.test'), 'balanced'))).toEqual(KEYS)
   })
 
   test('includes flags with the exchanger and the time', async () => {
@@ -148,7 +150,7 @@ describe('a row of a list', () => {
 
   test('has a value for each column, in their order', async () => {
     const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
-    const values = toListColumns(columnValues(await verify('info@gamil.com')))
+    const values = toListColumns(columnValues(await verify('info@gamil.com'), 'send_with_care'))
     expect(values).toHaveLength(LIST_COLUMNS.length)
     expect(row(values)).toEqual({
       ev_email: 'info@gamil.com',
@@ -158,6 +160,7 @@ describe('a row of a list', () => {
       ev_reason: 'role_account',
       ev_cached: false,
       ev_class: 'risky',
+      ev_action: 'send_with_care',
       ev_confidence: 80,
       ev_syntax_valid: true,
       ev_domain_exists: true,
@@ -181,7 +184,7 @@ describe('a row of a list', () => {
 
   test('distinguishes valid from deliverable', async () => {
     const { verify } = createTestEngine({ script: {} })
-    expect(row(toListColumns(columnValues(await verify('ann@a.test'))))).toMatchObject({
+    expect(row(toListColumns(columnValues(await verify('ann@a.test'), 'send')))).toMatchObject({
       ev_valid: true,
       ev_deliverable: false,
       ev_reason: 'catch_all',
@@ -191,7 +194,7 @@ describe('a row of a list', () => {
 
   test('has a verdict and no facts for an invalid address', async () => {
     const { verify } = createTestEngine()
-    expect(row(toListColumns(columnValues(await verify('nonsense'))))).toMatchObject({
+    expect(row(toListColumns(columnValues(await verify('nonsense'), 'send')))).toMatchObject({
       ev_email: 'nonsense',
       ev_class: 'undeliverable',
       ev_reason: 'invalid_email',
@@ -206,7 +209,7 @@ describe('a row of a list', () => {
 
   test('has the observed failure and no code without a reply', async () => {
     const { verify } = createTestEngine({ script: { greeting: null } })
-    const shown = row(toListColumns(columnValues(await verify('ann@a.test'))))
+    const shown = row(toListColumns(columnValues(await verify('ann@a.test'), 'send')))
     expect(shown).toMatchObject({ ev_reason: 'timeout', ev_smtp_code: null })
     expect(shown.ev_smtp_text).toMatch(/./)
   })
@@ -214,7 +217,7 @@ describe('a row of a list', () => {
   test('has server text as one short line', async () => {
     const long = `550-5.1.1 ${'no '.repeat(200)}\n550 5.1.1 ${'never '.repeat(200)}`
     const { verify } = createTestEngine({ script: toRecipients(() => long) })
-    const text = row(toListColumns(columnValues(await verify('ann@a.test')))).ev_smtp_text
+    const text = row(toListColumns(columnValues(await verify('ann@a.test'), 'send'))).ev_smtp_text
     expect(text).toMatch(/^no no .*…$/)
     expect(String(text).length).toBeLessThanOrEqual(256)
   })

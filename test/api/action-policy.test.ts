@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import { MIXED, seedJob } from '../support/job-rows.ts'
+import { createTestService } from '../support/service.ts'
+
+const STRICT = { method: 'PATCH', body: { action_policy: 'strict' } }
+
+/** An address of a role, with a different action under each policy. */
+const ROLE = 'info@a.test'
+
+/** The account of a caller may be a second old. */
+const APPLIED_MS = 1_001
+
+const ACTIONS = { strict: 'suppress', balanced: 'send_with_care', lenient: 'send' } as const
+
+describe('the action policy', () => {
+  test.each(['strict', 'balanced', 'lenient'] as const)(
+    'of the service decides for accounts without one: %s',
+    async actionPolicy => {
+      const { json } = await createTestService({ settings: { actionPolicy } })
+      const result = await json('/v1/verify/single', { body: { email: ROLE } })
+      expect(result).toMatchObject({ class: 'risky', action: ACTIONS[actionPolicy] })
+    },
+  )
+
+  test('of an account decides in every answer with results', async () => {
+    const { clock, json } = await createTestService()
+    expect(await json('/v1/account', STRICT)).toMatchObject({ data: { action_policy: 'strict' } })
+    await clock.advance(APPLIED_MS)
+    const body = { email: ROLE }
+    expect(await json('/v1/verify/single', { body })).toMatchObject({
+      action: 'suppress',
+      action_reason: 'The address belongs to a function, not to a person, so do not send.',
+    })
+    const included = '/v1/verify/single?include=flags,evidence'
+    expect(await json(included, { body })).toMatchObject({ action: 'suppress' })
+    expect(await json('/v1/verify', { body })).toMatchObject({ action: 'suppress' })
+    const { results } = await json('/v1/verify/bulk', { body: { emails: [ROLE] } })
+    expect(results).toMatchObject([{ action: 'suppress' }])
+  })
+
+  test('decides in the stream of steps', async () => {
+    const { clock, json, request } = await createTestService()
+    await json('/v1/account', STRICT)
+    await clock.advance(APPLIED_MS)
+    const headers = { Accept: 'text/event-stream' }
+    const response = await request('/v1/verify/single', { body: { email: ROLE }, headers })
+    expect(await response.text()).toContain('"action":"suppress"')
+  })
+
+  test('decides about results that are stored already, whichever way they are read', async () => {
+    const { clock, database, json, request } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const rows = async () => {
+      const { data } = await json('/v1/jobs/job_a/results')
+      const { items } = data as { items: { reason: string; action: string }[] }
+      return Object.fromEntries(items.map(({ reason, action }) => [reason, action]))
+    }
+    expect(await rows()).toMatchObject({ role_account: 'send_with_care', timeout: 'retry_later' })
+    await json('/v1/account', STRICT)
+    await clock.advance(APPLIED_MS)
+    expect(await rows()).toMatchObject({ role_account: 'suppress', timeout: 'retry_later' })
+    const read = async (path: string) => (await request(path)).text()
+    const table = await read('/v1/jobs/job_a/download')
+    const [header = '', ...lines] = table.trimEnd().split('\r\n')
+    const column = header.split(',').indexOf('action')
+    expect(lines.map(line => line.split(',')[column])).not.toContain('send_with_care')
+    expect(await read('/v1/jobs/job_a/download?format=ndjson')).not.toContain('send_with_care')
+    expect(await read('/v1/jobs/job_a?include=results')).not.toContain('send_with_care')
+    expect(table).toContain('retry_later')
+  })
+
+  test('is removed by null, and only a known one is accepted', async () => {
+    const { json, request } = await createTestService()
+    await json('/v1/account', STRICT)
+    const reset = { method: 'PATCH', body: { action_policy: null } }
+    expect(await json('/v1/account', reset)).toMatchObject({ data: { action_policy: null } })
+    const wrong = { method: 'PATCH', body: { action_policy: 'careful' } }
+    const refused = await request('/v1/account', wrong)
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ error: expect.stringContaining('action_policy') })
+  })
+})
