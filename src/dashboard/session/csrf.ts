@@ -53,12 +53,13 @@ export function checkSameSite(c: Context<Env>): void {
 }
 
 /**
- * Whether a page of this site, or the user, opened this page: for a GET that starts something. Browsers
- * without Sec-Fetch-Site send a Referer, which pages of this site allow for this site only.
+ * Whether a page of this site links to this one: for a GET that starts something. A link in a mail
+ * program is none. Browsers without Sec-Fetch-Site send a Referer, which pages of this site allow for
+ * this site only.
  */
 export function isOwnNavigation(c: Context<Env>): boolean {
   const site = c.req.header('Sec-Fetch-Site')
-  if (site !== undefined) return site === 'same-origin' || site === 'none'
+  if (site !== undefined) return site === 'same-origin'
   return URL.parse(c.req.header('Referer') ?? '')?.host === new URL(c.req.url).host
 }
 

@@ -402,13 +402,28 @@ describe('the start', () => {
     for (const headers of [
       { 'Sec-Fetch-Site': 'cross-site' },
       { 'Sec-Fetch-Site': 'same-site' },
-      { 'Sec-Fetch-Site': '', Referer: 'https://evil.example/' },
+      { 'Sec-Fetch-Site': 'none' },
     ]) {
       const answer = await services.get(START, headers)
       expect(answer.headers.get('Location')).toBe('/sign-in?next=%2Flists')
     }
     expect(services.cookies.size).toBe(0)
     expect(provider.requests).toEqual([])
+  })
+
+  test.each([
+    ['https://ev.test/sign-in', 'https://login.example/authorize'],
+    ['https://evil.example/', '/sign-in'],
+    ['', '/sign-in'],
+  ])('of a browser without Sec-Fetch-Site goes by its Referer: %s', async (Referer, target) => {
+    await invite(services)
+    const headers = Referer === '' ? {} : { Referer }
+    const request = new Request('https://ev.test/sign-in/oidc', { headers })
+    const bindings = { incoming: { socket: { remoteAddress: '192.0.2.1' }, httpVersionMajor: 1 } }
+    const answer = await services.settled(
+      Promise.resolve(services.app.fetch(request, bindings as never)),
+    )
+    expect(answer.headers.get('Location')?.split('?')[0]).toBe(target)
   })
 
   test('opens only pages of this service afterwards', async () => {
