@@ -53,23 +53,35 @@ export class RecordReader {
     for (const records of this.#splitter.push(text, last)) yield this.#parse(records)
   }
 
+  /** Parses records: those without a quote are cut at their delimiters, and need no parser. */
+  #parse(records: readonly RawRecord[]): ListRecord[] {
+    const quoted = records.filter(({ hasQuote }) => hasQuote)
+    const parsed = quoted.length === 0 ? NOTHING_PARSED : this.#parseQuoted(quoted)
+    return records.map(record => {
+      const { line, ending } = record
+      const cells = parsed.get(record) ?? this.#cut(record)
+      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(cells, line) : cells }
+    })
+  }
+
+  #cut(record: RawRecord): string[] {
+    if (record.text.length >= this.#columnsMax) this.#checkWidth(record)
+    return record.text.split(this.#delimiter)
+  }
+
   /**
    * Parses records of equal width together. For each record that is wider or narrower than the
    * first one, csv-parse builds an error even if it throws none, which costs twelve times as much
    * as the parsing.
    */
-  #parse(records: readonly RawRecord[]): ListRecord[] {
-    const cells: (readonly string[])[] = []
+  #parseQuoted(records: readonly RawRecord[]): ReadonlyMap<RawRecord, readonly string[]> {
+    const cells = new Map<RawRecord, readonly string[]>()
     // Delimiters in quoted cells are counted too, which makes more groups but the same result.
-    const groups = Map.groupBy(records.keys(), i => this.#width(records[i]))
-    for (const indexes of groups.values()) {
-      const rows = this.#parseText(indexes.map(i => records[i]?.text).join('\n'))
-      for (const [i, row] of rows.entries()) cells[indexes[i] ?? 0] = row
+    for (const group of Map.groupBy(records, one => this.#checkWidth(one)).values()) {
+      const rows = this.#parseText(group.map(({ text }) => text).join('\n'))
+      for (const [i, record] of group.entries()) cells.set(record, rows[i] ?? [])
     }
-    return records.map(({ line, ending }, i) => {
-      const row = cells[i] ?? []
-      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(row, line) : row }
-    })
+    return cells
   }
 
   /** Parses the cell that holds a whole line; other records are unchanged. */
@@ -82,8 +94,7 @@ export class RecordReader {
   }
 
   /** Returns the number of cells, delimiters in quoted ones included. Throws for too many cells. */
-  #width(record: RawRecord | undefined): number {
-    const { text = '', line = 0 } = record ?? {}
+  #checkWidth({ text, line }: RawRecord): number {
     const most = countOf(text, this.#delimiter) + 1
     if (most <= this.#columnsMax) return most
     const columns = countCells(text, this.#delimiter)
@@ -102,18 +113,21 @@ export class RecordReader {
   }
 }
 
+const NOTHING_PARSED: ReadonlyMap<RawRecord, readonly string[]> = new Map()
+
 /** The text of one record of a list. */
 type RawRecord = {
   /** Line of the file on which the record starts, from 1. */
   readonly line: number
   /** Well-formed CSV (RFC 4180) with repaired quotes, without the final line break. */
   readonly text: string
+  readonly hasQuote: boolean
   /** The line break that ends the record; '' for the last record of a file without one. */
   readonly ending: '' | '\n' | '\r\n' | '\r'
 }
 
 /** A record with the index of its end, before its line break, and whether it has a quoted cell. */
-type ScannedRecord = Pick<RawRecord, 'text' | 'ending'> & {
+type ScannedRecord = Pick<RawRecord, 'text' | 'hasQuote' | 'ending'> & {
   readonly end: number
   readonly isQuoted: boolean
 }
@@ -239,9 +253,9 @@ class RecordSplitter {
   #readRecord(start: number, last: boolean, records: RawRecord[]): number {
     const scanned = this.#scanBest(start, last)
     if (scanned === null) return UNFINISHED
-    const { text, end, ending, isQuoted } = scanned
+    const { text, hasQuote, end, ending, isQuoted } = scanned
     if (end - start > RECORD_LENGTH_MAX) throw this.#tooLong()
-    if (!this.#isBlank(text)) records.push({ line: this.#line, text, ending })
+    if (!this.#isBlank(text)) records.push({ line: this.#line, text, hasQuote, ending })
     this.#line += isQuoted ? countLineBreaks(this.#text, start, end) + 1 : 1
     return end + ending.length
   }
@@ -266,6 +280,7 @@ class RecordSplitter {
     let copied = start
     let isQuoted = false
     let at = this.#quoteOrLineBreak(start)
+    const hasQuote = text.charCodeAt(at) === QUOTE
     while (text.charCodeAt(at) === QUOTE) {
       const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
       if (opensCell) {
@@ -284,7 +299,7 @@ class RecordSplitter {
     }
     const ending = at - start > RECORD_LENGTH_MAX ? '' : lineBreakAt(text, at, last)
     if (ending === null) return null
-    return { text: repaired + text.slice(copied, at), end: at, ending, isQuoted }
+    return { text: repaired + text.slice(copied, at), hasQuote, end: at, ending, isQuoted }
   }
 
   /** Call it before a search may start before an earlier one. */

@@ -60,21 +60,25 @@ function plainName(text: string, shift: number): Domain | AddressSyntaxError {
 }
 
 function plainDomain(text: string): Domain {
-  const ascii = text.toLowerCase()
+  const key = copyText(text)
+  const ascii = key.toLowerCase()
   const domain: Domain = { ascii, unicode: ascii, kind: kindOf(ascii) }
-  PARSED.set(text, domain)
+  PARSED.set(key, domain)
   return domain
 }
+
+/** Returns a copy: V8 keeps the whole text of a list in memory as long as a part of it is in use. */
+const copyText = (part: string): string => Buffer.from(part).toString()
 
 /**
  * Recently parsed domains, about 300 bytes each: the addresses of a list share few domains, and
  * whatever follows from a domain alone is cached by this object.
  */
-const PARSED = new LRUCache<string, Domain>({ max: 2_000 })
+const PARSED = new LRUCache<string, Domain>({ max: 10_000 })
 
 function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
   const domain = convertedName(text, shift)
-  if (!isSyntaxError(domain)) PARSED.set(text, domain)
+  if (!isSyntaxError(domain)) PARSED.set(copyText(text), domain)
   return domain
 }
 
