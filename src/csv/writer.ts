@@ -32,41 +32,24 @@ export function createRowWriter(
 ): RowWriter {
   const { width, delimiter, newline } = dialect
   const isWord = added.map(name => words.has(name))
-  const isText = (value: Value, column: number): value is string =>
-    typeof value === 'string' && isWord[column] !== true
-  const options: Options = {
-    delimiter,
-    record_delimiter: RECORD_END,
-    // Otherwise cells with line breaks would be unquoted.
-    quote_record_delimiter: true,
-    cast: { string: raw ? removeNul : escapeFormula },
-    quoted_match: BYTE_ORDER_MARK,
-  }
+  const toSafe = raw ? removeNul : escapeFormula
+  const quoted = new RegExp(`["\\r\\n${delimiter}]|^${BYTE_ORDER_MARK}`)
   const writeRows = (rows: readonly OutputRow[]): string[] => {
-    const batch = new CellBatch()
-    for (const { cells, values } of rows) {
-      if (width > 0 && cells.length > 0) batch.addCells(cells.slice(0, width))
+    const batch = new CellBatch(quoted)
+    const ends = rows.map(({ cells, values }) => {
+      for (let i = 0; i < cells.length && i < width; i++) batch.add(toSafe(cells[i] ?? ''))
+      if (cells.length < width) batch.addEmpty(width - cells.length, delimiter)
       for (let i = 0; i < values.length; i++) {
         const value = values[i] ?? null
-        if (isText(value, i)) batch.addText(value)
+        if (typeof value === 'string' && isWord[i] !== true) batch.add(toSafe(value))
+        else batch.addPlain(String(value ?? ''))
       }
-      if (cells.length > width) batch.addCells(cells.slice(width))
-    }
-    batch.format(options)
-    return rows.map(({ cells, values }) => {
-      let line = width > 0 && cells.length > 0 ? batch.next() : ''
-      // A row without cells has one empty cell already.
-      const missing = width - Math.max(1, cells.length)
-      if (missing > 0) line += delimiter.repeat(missing)
-      for (let i = 0; i < values.length; i++) {
-        const value = values[i] ?? null
-        if (width > 0 || i > 0) line += delimiter
-        line += isText(value, i) ? batch.next() : String(value ?? '')
-      }
-      if (cells.length > width) {
-        if (width > 0 || values.length > 0) line += delimiter
-        line += batch.next()
-      }
+      for (let i = width; i < cells.length; i++) batch.add(toSafe(cells[i] ?? ''))
+      return batch.size
+    })
+    const texts = batch.format()
+    return rows.map(({ cells, values }, row) => {
+      const line = texts.slice(ends[row - 1] ?? 0, ends[row]).join(delimiter)
       const isSingle = Math.max(width, cells.length) + values.length === 1
       return `${isSingle && BLANK.test(line) ? `"${line}"` : line}${newline}`
     })
@@ -74,7 +57,7 @@ export function createRowWriter(
   return {
     header() {
       const [line = ''] = writeRows([{ cells: columnNames(dialect), values: added }])
-      return (dialect.bom ? '\uFEFF' : '') + line
+      return (dialect.bom ? BYTE_ORDER_MARK : '') + line
     },
     rows: writeRows,
   }
@@ -82,44 +65,52 @@ export function createRowWriter(
 
 const NO_WORDS: ReadonlySet<string> = new Set()
 
-/** Ends a record between csv-stringify and `CellBatch`; no cell contains it, as NUL is removed. */
-const RECORD_END = '\0'
+/** A cell that starts with it is quoted: a reader drops it at the start of a file. */
+const BYTE_ORDER_MARK = '\uFEFF'
 
-/** The cells of a batch of rows, which csv-stringify formats in one call. */
+/** The cells of a batch of rows. csv-stringify formats those to quote in one call. */
 class CellBatch {
-  readonly #records: (readonly string[])[] = []
-  /** Index of the record of a text: a row repeats its address, and rows repeat their domains. */
-  readonly #recordOfText = new Map<string, number>()
-  /** Indexes of records in the order of `next`. */
-  readonly #order: number[] = []
-  #formatted: readonly string[] = []
-  #taken = 0
+  readonly #quoted: RegExp
+  readonly #texts: string[] = []
+  /** Indexes of the texts to quote. */
+  readonly #toQuote: number[] = []
 
-  /** Adds adjacent cells of a row. */
-  addCells(cells: readonly string[]): void {
-    this.#order.push(this.#records.push(cells) - 1)
+  /** `quoted` matches what must be quoted. */
+  constructor(quoted: RegExp) {
+    this.#quoted = quoted
   }
 
-  /** Adds a cell by itself. */
-  addText(text: string): void {
-    let index = this.#recordOfText.get(text)
-    if (index === undefined) {
-      index = this.#records.push([text]) - 1
-      this.#recordOfText.set(text, index)
-    }
-    this.#order.push(index)
+  get size(): number {
+    return this.#texts.length
   }
 
-  /** Call it once, before `next`. */
-  format(options: Options): void {
-    this.#formatted = stringify([...this.#records], options).split(RECORD_END)
+  add(text: string): void {
+    if (this.#quoted.test(text)) this.#toQuote.push(this.#texts.length)
+    this.#texts.push(text)
   }
 
-  /** Returns the text of what was added next. */
-  next(): string {
-    return this.#formatted[this.#order[this.#taken++] ?? 0] ?? ''
+  /** Adds a text that needs no quotes. */
+  addPlain(text: string): void {
+    this.#texts.push(text)
+  }
+
+  /** Adds as many empty cells, as one text. */
+  addEmpty(count: number, delimiter: string): void {
+    this.#texts.push(delimiter.repeat(count - 1))
+  }
+
+  /** Returns the texts as they are written. Call it once, after all cells are added. */
+  format(): readonly string[] {
+    const records = this.#toQuote.map(index => [this.#texts[index]])
+    const texts = records.length === 0 ? [] : stringify(records, QUOTE_ALL).split(RECORD_END)
+    for (const [i, index] of this.#toQuote.entries()) this.#texts[index] = texts[i] ?? ''
+    return this.#texts
   }
 }
+
+/** Ends a record between csv-stringify and `CellBatch`; no cell contains it, as NUL is removed. */
+const RECORD_END = '\0'
+const QUOTE_ALL: Options = { quoted: true, record_delimiter: RECORD_END }
 
 export type Value = string | number | boolean | null
 
@@ -141,11 +132,6 @@ export function arrangeRow(
 export const columnNames = ({ header, width, column }: ListDialect): readonly string[] =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
 
-/**
- * A cell that starts with this is quoted: at the start of a file it would be read as a byte order
- * mark.
- */
-const BYTE_ORDER_MARK = /^\uFEFF/
 /** A line of one blank cell is quoted, or it would be read back as a blank line. */
 const BLANK = /^\s*$/
 
