@@ -2,6 +2,7 @@ import type { ApiKey } from '../accounts/key-store.ts'
 import { signLink } from '../accounts/signed-link.ts'
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import type { Trx } from '../db/database.ts'
+import type { Action } from '../engine/verdict/action.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
@@ -16,6 +17,8 @@ type DownloadSelection = {
   readonly format: string
   /** All classes if left out. */
   readonly filter?: readonly Class[] | undefined
+  /** All actions if left out. */
+  readonly action?: readonly Action[] | undefined
   readonly raw?: boolean | undefined
   readonly deduplicate?: boolean | DeduplicateBy | undefined
   /** Also of a job that is not completed. */
@@ -43,11 +46,22 @@ type DownloadUrlServices = AuditServices & {
 export async function createDownloadUrl(
   trx: Trx,
   services: DownloadUrlServices,
-  { job, key, secretExpiresAt, format, filter, raw, deduplicate, partial }: DownloadUrlInput,
+  {
+    job,
+    key,
+    secretExpiresAt,
+    format,
+    filter,
+    action,
+    raw,
+    deduplicate,
+    partial,
+  }: DownloadUrlInput,
 ): Promise<{ readonly url: string; readonly expiresAt: number }> {
   const query = {
     format,
     ...(filter === undefined ? {} : { filter: filter.join(',') }),
+    ...(action === undefined ? {} : { action: action.join(',') }),
     ...(raw ? { raw: 'true' } : {}),
     ...(deduplicate ? { deduplicate: String(deduplicate) } : {}),
     ...(partial ? { partial: 'true' } : {}),

@@ -80,3 +80,60 @@ describe('the action policy', () => {
     expect(await refused.json()).toMatchObject({ error: expect.stringContaining('action_policy') })
   })
 })
+
+describe('rows by their action', () => {
+  const MIXED_ROWS = [...MIXED, 'catchall@a.example', 'catchall@a.example']
+
+  /** The names before the @ of the rows of a page. */
+  const names = ({ data }: Record<string, unknown>) =>
+    (data as { items: { email: string }[] }).items.map(({ email }) => email.split('@')[0])
+
+  async function createList() {
+    const fixture = await createTestService()
+    await seedJob(fixture.database, { texts: MIXED_ROWS })
+    return fixture
+  }
+
+  test.each([
+    ['send', ['valid']],
+    ['send_with_care', ['risky', 'role', 'catchall', 'catchall']],
+    ['retry_later', ['timeout', 'error-server']],
+    ['suppress', ['invalid']],
+    ['send,suppress', ['valid', 'invalid']],
+  ])('are listed and downloaded: %s', async (action, expected) => {
+    const { json, request } = await createList()
+    expect(names(await json(`/v1/jobs/job_a/results?action=${action}`))).toEqual(expected)
+    const sorted = await json(`/v1/jobs/job_a/results?action=${action}&sort=email&count=true`)
+    expect(names(sorted)).toEqual(expected.toSorted())
+    expect(sorted.data).toMatchObject({ total: expected.length, offset: 0 })
+    const response = await request(`/v1/jobs/job_a/download?action=${action}`)
+    const lines = (await response.text()).trimEnd().split('\r\n').slice(1)
+    expect(lines.map(line => line.split('@')[0])).toEqual(expected)
+  })
+
+  test('follow the policy of the account, and combine with the other filters', async () => {
+    const { clock, json, request } = await createList()
+    await json('/v1/account', STRICT)
+    await clock.advance(APPLIED_MS)
+    const suppressed = '/v1/jobs/job_a/results?action=suppress'
+    expect(names(await json(suppressed))).toEqual([
+      ...['risky', 'invalid', 'role', 'catchall', 'catchall'],
+    ])
+    expect(names(await json(`${suppressed}&class=undeliverable`))).toEqual(['invalid'])
+    expect(names(await json(`${suppressed}&search=ROLE`))).toEqual(['role'])
+    const deduplicated = '/v1/jobs/job_a/download?action=suppress&filter=risky&deduplicate=true'
+    const response = await request(deduplicated)
+    expect(response.headers.get('Content-Disposition')).toContain('job_a-risky-suppress.csv')
+    expect((await response.text()).match(/^[\w-]+(?=@)/gm)).toEqual(['risky', 'role', 'catchall'])
+  })
+
+  test('are what a signed URL returns, and an unknown action is refused', async () => {
+    const { json, request } = await createList()
+    const body = { action: ['send'] }
+    const { data } = await json('/v1/jobs/job_a/download_url', { body })
+    const { url } = data as { url: string }
+    const response = await request(url.replace(/^https:..[^/]+/, ''), { key: null })
+    expect((await response.text()).match(/^\w+(?=@)/gm)).toEqual(['valid'])
+    expect((await request('/v1/jobs/job_a/results?action=mail')).status).toBe(400)
+  })
+})

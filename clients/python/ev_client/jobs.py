@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence
 from .connection import Call, Connection, Stream
 from .errors import EvConnectionError
 from .models import (
+    Action,
     BreakdownData,
     Change,
     ChangePageData,
@@ -241,6 +242,7 @@ class Jobs:
         *,
         format: Optional[Literal["csv", "xlsx", "json", "ndjson"]] = None,
         filter: Optional[Sequence[Class]] = None,
+        action: Optional[Sequence[Action]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
         deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
@@ -251,6 +253,7 @@ class Jobs:
             job_id: ID of the job.
             format: Default: CSV.
             filter: Returns only results of these classes.
+            action: Returns only results with these actions.
             partial: Returns the available results of a job that is not completed.
             raw: Disables the escaping of CSV cells that a spreadsheet could run as formulas.
             deduplicate: Returns each address once; with "canonical", each mailbox.
@@ -258,6 +261,7 @@ class Jobs:
         query = {
             "format": format,
             "filter": filter,
+            "action": action,
             "partial": partial,
             "raw": raw,
             "deduplicate": deduplicate,
@@ -270,6 +274,7 @@ class Jobs:
         *,
         format: Optional[Literal["csv", "xlsx", "json", "ndjson"]] = None,
         filter: Optional[Sequence[Class]] = None,
+        action: Optional[Sequence[Action]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
         deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
@@ -282,6 +287,7 @@ class Jobs:
         body = to_body(
             format=format,
             filter=None if filter is None else list(filter),
+            action=None if action is None else list(action),
             partial=partial,
             raw=raw,
             deduplicate=deduplicate,
@@ -300,6 +306,7 @@ class Jobs:
         job_id: str,
         *,
         filter: Optional[Sequence[Class]] = None,
+        action: Optional[Sequence[Action]] = None,
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
         deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
@@ -312,6 +319,7 @@ class Jobs:
             job_id,
             format="csv",
             filter=filter,
+            action=action,
             partial=partial,
             raw=raw,
             deduplicate=deduplicate,
@@ -323,6 +331,7 @@ class Jobs:
         job_id: str,
         *,
         filter: Optional[Sequence[Class]] = None,
+        action: Optional[Sequence[Action]] = None,
         partial: Optional[bool] = None,
     ) -> Iterator[DownloadRow]:
         """Iterates the results in the order of the list.
@@ -330,9 +339,12 @@ class Jobs:
         Args:
             job_id: ID of the job.
             filter: Returns only results of these classes.
+            action: Returns only results with these actions.
             partial: Returns the available results of a job that is not completed.
         """
-        with self.download(job_id, format="ndjson", filter=filter, partial=partial) as stream:
+        with self.download(
+            job_id, format="ndjson", filter=filter, action=action, partial=partial
+        ) as stream:
             yield from read_objects(stream)
 
     def rows(
@@ -341,6 +353,7 @@ class Jobs:
         *,
         after: Optional[int] = None,
         class_: Optional[Sequence[Class]] = None,
+        action: Optional[Sequence[Action]] = None,
         reason: Optional[Sequence[Reason]] = None,
         search: Optional[str] = None,
         sort: Optional[Literal["row", "email", "class", "reason", "operator"]] = None,
@@ -356,6 +369,7 @@ class Jobs:
             job_id: ID of the job.
             after: Starts behind the row with this number.
             class_: Only rows of these classes.
+            action: Only rows with these actions.
             reason: Only rows with these reasons.
             search: Only rows whose address contains this text.
             sort: Sorts the rows. Default: the order of the list.
@@ -368,6 +382,7 @@ class Jobs:
             query = {
                 "after": after if cursor is None else None,
                 "class": class_,
+                "action": action,
                 "reason": reason,
                 "search": search,
                 "sort": sort,

@@ -794,6 +794,8 @@ class DownloadLinkRequest(TypedDict):
     format: NotRequired[Literal["csv", "xlsx", "json", "ndjson"]]
     # Only rows of these classes.
     filter: NotRequired[List[Literal["deliverable", "risky", "undeliverable", "unknown"]]]
+    # Only rows with these actions.
+    action: NotRequired[List[Literal["send", "send_with_care", "retry_later", "suppress"]]]
     # Set to true to leave cells unchanged, as in the download.
     raw: NotRequired[bool]
     # Set to true or `address` to get each address once, or to `canonical` to get each mailbox

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
 import { DEDUPLICATE_BY } from '../../jobs/import/import-counter.ts'
@@ -24,6 +25,12 @@ const DownloadLinkRequest = z
       .max(CLASSES.length)
       .optional()
       .openapi({ description: 'Only rows of these classes.' }),
+    action: z
+      .array(z.enum(ACTIONS))
+      .min(1)
+      .max(ACTIONS.length)
+      .optional()
+      .openapi({ description: 'Only rows with these actions.' }),
     raw: z
       .boolean()
       .optional()
@@ -75,12 +82,12 @@ export function downloadLinkRoutes(service: DownloadLinkDeps) {
   })
   return newRouter().handle(create, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
-    const { format, filter, raw, deduplicate, partial } = c.req.valid('json')
+    const { partial, ...file } = c.req.valid('json')
     if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
     const { key, secretExpiresAt } = c.get('caller')
     const services = { ...withOrigin(c, service), baseUrl: service.settings.baseUrl }
     return commitResponse(c, service, async trx => {
-      const input = { job, key, secretExpiresAt, format, filter, raw, deduplicate, partial }
+      const input = { job, key, secretExpiresAt, partial, ...file }
       const { url, expiresAt } = await createDownloadUrl(trx, services, input)
       const data = { url, expires_at: isoTime(expiresAt) }
       return { status: 200, body: { success: true, data } }

@@ -10,7 +10,7 @@ import {
   type RowWriter,
 } from '../../csv/csv.ts'
 import { writeConcurrent } from '../../db/database.ts'
-import type { ActionPolicy } from '../../engine/verdict/action.ts'
+import { ACTIONS, type Action, type ActionPolicy } from '../../engine/verdict/action.ts'
 import {
   LIST_COLUMNS,
   RESULT_COLUMNS,
@@ -19,7 +19,6 @@ import {
   WORD_COLUMNS,
 } from '../../engine/verdict/present-result.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
 import {
   createFirstFilter,
@@ -28,6 +27,7 @@ import {
   type IsFirst,
 } from '../../jobs/import/import-counter.ts'
 import { getListName, type Job, parseOrigin } from '../../jobs/job-store.ts'
+import { decideStored } from '../../jobs/results/result-store.ts'
 import { limitByAccount } from '../account-share.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
@@ -183,7 +183,7 @@ const parseSource = ({ source }: Job): Source => JSON.parse(source) as Source
 export function downloadRoutes(service: DownloadRouteDeps) {
   const options = {
     description:
-      "Returns a file named after the list and the classes, such as `customers-deliverable.csv`. For an uploaded file, the original columns come first, unchanged, followed by the result columns with the prefix `ev_`, starting with the class. Otherwise, CSV has the columns of `results`. `valid` is empty if the class is `unknown`. XLSX has the same columns, as text and numbers, never as formulas. In CSV, a cell that a spreadsheet would run as a formula starts with `'`. A re-verification also has the columns `previous_class` and `previous_reason`, which are empty in rows that kept their result.",
+      "Returns a file named after the list and the classes or actions, such as `customers-deliverable.csv`. For an uploaded file, the original columns come first, unchanged, followed by the result columns with the prefix `ev_`, starting with the class. Otherwise, CSV has the columns of `results`. `valid` is empty if the class is `unknown`. XLSX has the same columns, as text and numbers, never as formulas. In CSV, a cell that a spreadsheet would run as a formula starts with `'`. A re-verification also has the columns `previous_class` and `previous_reason`, which are empty in rows that kept their result.",
     scope: 'jobs:read',
     params: jobParams,
     query,
@@ -276,6 +276,10 @@ const query = z.object({
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
   }),
+  action: namesQuery(ACTIONS, {
+    description: 'Only rows with these actions, by the action policy of the account',
+    example: 'send,send_with_care',
+  }),
   raw: flagQuery(
     'Set to true to leave cells unchanged, for programs. A spreadsheet can run some of them as formulas.',
   ),
@@ -348,12 +352,16 @@ function fileResponse(
   c: Context<Env>,
   service: DownloadDeps,
   job: Job,
-  { format, filter, raw, deduplicate, release = () => {} }: FileOptions,
+  { format, filter, action, raw, deduplicate, release = () => {} }: FileOptions,
 ): Response {
-  const text = downloadText(job, format, { raw, policy: getActionPolicy(c, service) })
+  const policy = getActionPolicy(c, service)
+  const text = downloadText(job, format, { raw, policy })
   const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
   const classes = filter?.length === CLASSES.length ? undefined : filter
-  const source = encodeChunks(format, fileChunks(service, job, text, { classes, isFirst }))
+  const actions = action?.length === ACTIONS.length ? undefined : action
+  const hasAction = actions === undefined ? null : (row: JobRow) => isDecided(row, actions, policy)
+  const selection = { classes, hasAction, isFirst }
+  const source = encodeChunks(format, fileChunks(service, job, text, selection))
   const chunks: ChunkSource = {
     next: () => source.next(),
     return(value) {
@@ -364,7 +372,7 @@ function fileResponse(
   const name = downloadName({
     id: job.id,
     listName: getListName(job),
-    classes,
+    names: [...(classes ?? []), ...(actions ?? [])],
     isPartial: job.state !== 'completed',
     extension: format,
   })
@@ -373,6 +381,12 @@ function fileResponse(
     'Content-Disposition': attachment(name),
   })
 }
+
+const isDecided = (
+  { result, class: klass }: JobRow,
+  actions: readonly Action[],
+  policy: ActionPolicy,
+) => actions.includes(decideStored(result, klass, policy).action)
 
 /** Records a download before it starts: from then on, data leaves the service. */
 async function auditDownload(c: Context<Env>, service: DownloadRouteDeps, job: Job): Promise<void> {
@@ -405,6 +419,8 @@ function encodeChunks(format: Format, chunks: AsyncGenerator<string>): ChunkSour
 }
 
 type Selection = RowsOptions & {
+  /** Whether a row has one of the actions; null to keep all. */
+  readonly hasAction: ((row: JobRow) => boolean) | null
   /** Selects the rows of the file; null to keep all. */
   readonly isFirst: IsFirst | null
 }
@@ -413,11 +429,13 @@ async function* fileChunks(
   { database }: DownloadRouteDeps,
   job: Job,
   text: DownloadText,
-  { classes, isFirst }: Selection,
+  { classes, hasAction, isFirst }: Selection,
 ): AsyncGenerator<string> {
   let before = text.begin
-  const present = (rows: readonly JobRow[]) =>
-    text.rows(isFirst === null ? rows : rows.filter(isFirst))
+  const present = (all: readonly JobRow[]) => {
+    const rows = hasAction === null ? all : all.filter(hasAction)
+    return text.rows(isFirst === null ? rows : rows.filter(isFirst))
+  }
   const format = { present, columns: text.columns }
   for await (const rows of rowTexts(database, job, { classes }, format)) {
     yield before + rows.join(text.between)
@@ -438,8 +456,8 @@ type DownloadNameOptions = {
   readonly id: string
   /** The name of the list or of its file; null if it has none. */
   readonly listName: string | null
-  /** The classes in the download; undefined if it has all. */
-  readonly classes: readonly Class[] | undefined
+  /** The classes and actions in the download; empty if it has all. */
+  readonly names: readonly string[]
   /** Whether rows without a result are missing. */
   readonly isPartial: boolean
   readonly extension: string
@@ -447,13 +465,13 @@ type DownloadNameOptions = {
 
 /**
  * Returns the file name of a download: `customers-deliverable.csv` for this class of the list
- * `customers.csv`, `customers-verified.csv` for all classes, and `customers-verified-partial.csv`
+ * `customers.csv`, `customers-send.csv` for this action, `customers-verified.csv` for all rows, and `customers-verified-partial.csv`
  * before the list is completed. A list without a name has its ID.
  */
 export function downloadName(options: DownloadNameOptions): string {
-  const { id, listName, classes, isPartial, extension } = options
+  const { id, listName, names, isPartial, extension } = options
   const stem = toStem(listName ?? '')
-  const suffix = classes ?? (stem === '' ? [] : ['verified'])
+  const suffix = names.length > 0 || stem === '' ? names : ['verified']
   const partial = isPartial ? ['partial'] : []
   return `${[stem || id, ...suffix, ...partial].join('-')}.${extension}`
 }

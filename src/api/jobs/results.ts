@@ -98,7 +98,7 @@ async function findListPage(
   service: ResultDeps,
   { job, order, query }: PageRequest,
 ): Promise<FoundPage> {
-  const conditions = toConditions(query)
+  const conditions = toConditions(query, getActionPolicy(c, service))
   const { after, ...start } = startRow(query)
   const page = { jobId: job.id, max: query.limit, ...conditions }
   if (!query.count) {
@@ -128,16 +128,25 @@ async function findSortedPage(
   service: ResultDeps,
   { job, order, query }: PageRequest,
 ): Promise<FoundPage> {
-  const page = { jobId: job.id, max: query.limit, order, ...toConditions(query) }
+  const page = {
+    jobId: job.id,
+    max: query.limit,
+    order,
+    ...toConditions(query, getActionPolicy(c, service)),
+  }
   const after = startPosition(order.field, query)
   const { last, ...found } = await findSorted(c, service, { ...page, after })
   return { ...found, next: last === null ? null : toSortedCursor(order.field, last) }
 }
 
-function toConditions({ class: classes, reason: reasons, search }: ResultsQuery): RowConditions {
+function toConditions(
+  { class: classes, action: actions, reason: reasons, search }: ResultsQuery,
+  policy: ActionPolicy,
+): RowConditions {
   const text = search?.trim()
   return {
     ...(classes === undefined ? {} : { classes }),
+    ...(actions === undefined ? {} : { decided: { actions, policy } }),
     ...(reasons === undefined ? {} : { reasons }),
     ...(text ? { search: text } : {}),
   }
@@ -156,8 +165,9 @@ async function findSorted(
 }
 
 /** Returns the number of matching rows if the counters of the job have it, which needs no scan. */
-function knownTotal(job: Job, { classes, reasons, search }: RowConditions): number | null {
-  if (reasons !== undefined || search !== undefined) return null
+function knownTotal(job: Job, conditions: RowConditions): number | null {
+  const { classes, reasons, search, decided } = conditions
+  if (reasons !== undefined || search !== undefined || decided !== undefined) return null
   return classes?.reduce((sum, one) => sum + job[one], 0) ?? job.total
 }
 

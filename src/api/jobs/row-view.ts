@@ -1,4 +1,4 @@
-import { type ActionPolicy, decide, decideVerdict } from '../../engine/verdict/action.ts'
+import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
 import {
   type ColumnValues,
   columnValues,
@@ -8,6 +8,7 @@ import {
 } from '../../engine/verdict/present-result.ts'
 import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
+import { decideStored } from '../../jobs/results/result-store.ts'
 import type { SortedPosition, SortField } from '../../jobs/results/sorted-results.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { decodeCursor } from '../query.ts'
@@ -69,7 +70,7 @@ const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as 
 function erasedResult(klass: Class, policy: ActionPolicy): ReturnType<typeof plainResult> {
   const reason = DEFAULT_REASON_BY_CLASS[klass]
   const { valid, deliverable, risk, details } = VERDICT_BY_REASON[reason]
-  const { action, sentence } = decideVerdict({ reason, risk }, policy)
+  const { action, sentence } = decideStored(null, klass, policy)
   return {
     email: '',
     valid,

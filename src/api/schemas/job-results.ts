@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
 import { SORT_FIELDS } from '../../jobs/results/sorted-results.ts'
 import { flagQuery, namesQuery } from '../query.ts'
@@ -85,6 +86,10 @@ export const resultsQuery = {
   class: namesQuery(CLASSES, {
     description: 'Only rows of these classes',
     example: 'deliverable,risky',
+  }),
+  action: namesQuery(ACTIONS, {
+    description: 'Only rows with these actions, by the action policy of the account',
+    example: 'send,send_with_care',
   }),
   reason: namesQuery(REASONS, {
     description: 'Only rows with these reasons',

@@ -4,6 +4,7 @@ import { EvConnectionError } from '../error.ts'
 import { encodeId } from '../path-id.ts'
 import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
+  Action,
   Breakdown,
   Change,
   ChangePage,
@@ -39,6 +40,8 @@ export type JobOptions = CallOptions & {
 export type RowsOptions = CallOptions & {
   /** Returns only results of these classes. */
   readonly filter?: readonly Class[] | undefined
+  /** Returns only results with these actions. */
+  readonly action?: readonly Action[] | undefined
   /** Returns the available results of a job that is not completed. */
   readonly partial?: boolean | undefined
 }
@@ -51,9 +54,14 @@ export type DownloadOptions = RowsOptions & {
   readonly deduplicate?: boolean | 'address' | 'canonical' | undefined
 }
 
-export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason' | 'count'> & {
+export type RowsQuery = Omit<
+  ListResultsQuery,
+  'cursor' | 'class' | 'action' | 'reason' | 'count'
+> & {
   /** Only rows of these classes. */
   readonly class?: readonly Class[] | undefined
+  /** Only rows with these actions. */
+  readonly action?: readonly Action[] | undefined
   /** Only rows with these reasons. */
   readonly reason?: readonly Reason[] | undefined
   /** Adds `total` and `offset` to each page. */
@@ -125,10 +133,10 @@ export function createJobsResource(connection: Connection): Jobs {
   const requests = createRequests(connection)
   const download = (
     jobId: string,
-    { format, filter, partial, raw, deduplicate, ...options }: DownloadOptions = {},
+    { format, filter, action, partial, raw, deduplicate, ...options }: DownloadOptions = {},
   ) => {
     const path = `${jobPath(jobId)}/download`
-    const query = { format, filter, partial, raw, deduplicate }
+    const query = { format, filter, action, partial, raw, deduplicate }
     return stream({ method: 'GET', path, query }, options)
   }
 

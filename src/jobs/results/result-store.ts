@@ -3,8 +3,17 @@ import type { Database } from '../../db/database.ts'
 import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
 import type { Reader } from '../../db/reader.ts'
 import { contains, hasNonAscii, textAt } from '../../db/sql-dialect.ts'
+import {
+  type Action,
+  type ActionPolicy,
+  type Decision,
+  decide,
+  decideVerdict,
+  listClasses,
+} from '../../engine/verdict/action.ts'
 import { type Reason, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
-import { type Class, DEFAULT_REASON_BY_CLASS } from '../../engine/verdict/verdict.ts'
+import { decodeResult } from '../../engine/verdict/stored-result.ts'
+import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 
 export type ResultRow = {
@@ -73,12 +82,14 @@ export type FindOptions = PageOptions & {
   readonly reasons?: readonly Reason[]
   /** Substring of the address, case-insensitive. */
   readonly search?: string
+  /** Only rows with a result that have one of these actions by the policy. */
+  readonly decided?: { readonly actions: readonly Action[]; readonly policy: ActionPolicy }
   /** Maximum number of rows scanned. */
   readonly scannedMax?: number
 }
 
 /** Conditions on rows. */
-export type RowConditions = Pick<FindOptions, 'classes' | 'reasons' | 'search'>
+export type RowConditions = Pick<FindOptions, 'classes' | 'reasons' | 'search' | 'decided'>
 
 type Found = {
   /** Matching rows, without their cells. */
@@ -101,7 +112,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
     const end = Math.min(to, after + nextChunk(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
     const page = await runChunk(database, () => selectRows(database, part))
-    rows.push(...page.filter(row => matches(row, o.search)))
+    rows.push(...page.filter(row => matches(row, o)))
     after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
   }
   const shown = rows.slice(0, o.max)
@@ -148,7 +159,8 @@ export const matchingRows = (reader: Reader, o: RowRange) => sql`
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
-      ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}`
+      ${searchCondition(reader, o)} ${classCondition(o)} ${reasonCondition(reader, o)}
+      ${actionCondition(o)}`
 
 /** The class and the result of a row of `matchingRows`. */
 export const CLASS = sql`coalesce(item.class, first.class)`
@@ -163,6 +175,13 @@ function reasonCondition(db: Reader, { reasons }: RowConditions): RawBuilder<unk
   const classes = new Set(reasons.flatMap(classesOf))
   return sql`and ${CLASS} in (${sql.join([...classes])})
     and ${reasonIn(db, RESULT, CLASS)} in (${sql.join(reasons)})`
+}
+
+/** Selects the classes that can have the actions; `matches` filters their rows. */
+function actionCondition({ decided }: RowConditions): RawBuilder<unknown> {
+  if (decided === undefined) return sql``
+  const classes = listClasses(decided.actions, decided.policy)
+  return sql`and ${CLASS} in (${sql.join(classes)})`
 }
 
 /** A catch-all address is deliverable if feedback says so. */
@@ -195,9 +214,28 @@ function searchCondition(db: Reader, { search }: RowConditions): RawBuilder<unkn
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
 
-/** Whether a text has the search in it, whatever the case of either. */
-export const matches = ({ text }: Pick<ResultRow, 'text'>, search = ''): boolean =>
-  text.toLowerCase().includes(search.toLowerCase())
+/** The part of a row that conditions need; `result` only for actions. */
+type ComparedRow = Pick<ResultRow, 'text'> & Partial<Pick<ResultRow, 'class' | 'result'>>
+
+/** Whether a row matches what no condition in SQL decides: the search, and the action. */
+export const matches = (row: ComparedRow, { search = '', decided }: RowConditions): boolean =>
+  row.text.toLowerCase().includes(search.toLowerCase()) &&
+  (decided === undefined || hasAction(row, decided))
+
+function hasAction(
+  { class: klass, result: stored }: ComparedRow,
+  { actions, policy }: NonNullable<RowConditions['decided']>,
+): boolean {
+  if (klass == null || stored == null) return false
+  return actions.includes(decideStored(decodeResult(stored), klass, policy).action)
+}
+
+/** The decision on a stored result; of an erased one, on the default reason of its class. */
+export function decideStored(result: Result | null, klass: Class, policy: ActionPolicy): Decision {
+  if (result !== null) return decide(result, policy)
+  const reason = DEFAULT_REASON_BY_CLASS[klass]
+  return decideVerdict({ reason, risk: VERDICT_BY_REASON[reason].risk }, policy)
+}
 
 /** Reads rows by their positions, without their cells, in this order; missing ones are left out. */
 export async function readRows(

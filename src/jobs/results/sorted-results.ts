@@ -65,7 +65,7 @@ export async function findSortedResults(database: Database, o: SortedOptions): P
   for (let after = 0; after < last && !o.signal?.aborted; after += chunk) {
     const part = { ...o, after, to: after + chunk }
     for (const row of await runChunk(database, () => selectKeys(database.reader, part))) {
-      if (!matches(row, o.search)) continue
+      if (!matches(row, o)) continue
       total += 1
       const at = { key: keyOf(o.order.field, row), position: Number(row.position) }
       if (o.after !== null && first.compare(at, o.after) <= 0) offset += 1
@@ -114,8 +114,13 @@ const comparePositions =
     return a.key < b.key === isDescending ? 1 : -1
   }
 
-/** `value` is the class, reason or operator; null if another field is sorted by. */
-type KeyRow = { readonly position: number; readonly text: string; readonly value: string | null }
+/**
+ * `value` is the class, reason or operator; null if another field is sorted by. The result is read
+ * only for a condition on the action.
+ */
+type KeyRow = Pick<ResultRow, 'position' | 'text' | 'class' | 'result'> & {
+  readonly value: string | null
+}
 
 async function selectKeys(
   reader: Reader,
@@ -123,7 +128,8 @@ async function selectKeys(
 ): Promise<KeyRow[]> {
   const { rows } = await sql<KeyRow>`
     select item.position as position, item.text as text,
-      ${valueIn(reader, o.order.field)} as value
+      ${valueIn(reader, o.order.field)} as value, ${CLASS} as class,
+      ${o.decided === undefined ? sql`null` : RESULT} as result
     ${matchingRows(reader, o)}`.execute(reader)
   return rows
 }

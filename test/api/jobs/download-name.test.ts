@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { attachment, downloadName } from '../../../src/api/jobs/download.ts'
-import type { Class } from '../../../src/engine/verdict/verdict.ts'
 
-const nameFor = (listName: string | null, classes?: readonly Class[], isPartial = false) =>
-  downloadName({ id: 'job_a', listName, classes, isPartial, extension: 'csv' })
+const nameFor = (listName: string | null, names: readonly string[] = [], isPartial = false) =>
+  downloadName({ id: 'job_a', listName, names, isPartial, extension: 'csv' })
 
 describe('the name of a download', () => {
   test('is that of the list with the classes, or with `verified` for all', () => {
