@@ -64,6 +64,8 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table webhook drop column daily_attempts`.execute(db)
   await sql`alter table attempt drop column request_headers`.execute(db)
   await sql`alter table account drop column action_policy`.execute(db)
+  await sql`drop index job_number`.execute(db)
+  await sql`alter table job drop column number`.execute(db)
   await sql`drop index job_mail`.execute(db)
   await sql`drop index job_finish`.execute(db)
   await sql`alter table job drop column finish_requested_at`.execute(db)
