@@ -41,6 +41,7 @@ export const GUIDES = [
       file('dashboard', 'Dashboard'),
       file('identity-provider', 'Identity provider'),
       file('operating', 'Operating ev'),
+      file('debian', 'Debian package'),
       file('scaling', 'Several machines'),
       file('alerts', 'Alerts'),
       file('upgrades', 'Upgrades'),
