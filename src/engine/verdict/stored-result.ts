@@ -1,6 +1,9 @@
 import { type Address, isFault, type SyntaxFault } from '../address/address.ts'
 import type { AddressFlags } from '../address/classifier.ts'
 import type { Domain } from '../address/domain.ts'
+import type { MxOperator } from '../dns/operators.ts'
+import type { MxRecord } from '../dns/resolver.ts'
+import type { Route } from '../dns/route.ts'
 import { UNDETERMINED } from './judge.ts'
 import { type Evidence, type Result, toClass, type Verdict } from './verdict.ts'
 
@@ -27,16 +30,37 @@ type StoredResult = {
 /** `marks` has a T or an F for each property that is true or false; see `readVerdict`. */
 type StoredVerdict = Pick<Verdict, 'reason' | 'risk' | 'confidence'> & { readonly marks: string }
 
-/** Evidence without the values of `UNDETERMINED`. */
-type StoredEvidence = Optional<Omit<Evidence, 'address' | 'flags'>> & {
+/**
+ * Evidence without the values of `UNDETERMINED`. Results of earlier versions have whole routes,
+ * operators and timings.
+ */
+type StoredEvidence = Optional<
+  Omit<Evidence, 'address' | 'flags' | 'route' | 'operator' | 'timings'>
+> & {
   /** Left out if all of it follows from the email. */
   readonly address: StoredAddress | undefined
   /** The flags that are set; `canonical` is left out if it is the email. */
   readonly flags: Optional<AddressFlags> | undefined
+  readonly route: Route | StoredHosts | undefined
+  readonly operator: StoredOperator | undefined
+  readonly timings: Evidence['timings'] | readonly [dnsMs: Timing, connectMs: Timing] | undefined
 }
 
 /** The text is left out if it is the email, and the parts if they follow from the text. */
-type StoredAddress = SyntaxFault | Optional<Address>
+type StoredAddress =
+  | SyntaxFault
+  | (Optional<Omit<Address, 'domain'>> & { readonly domain: StoredDomain | undefined })
+
+/** The names are left out if both are the domain of the text. */
+type StoredDomain = Pick<Domain, 'kind'> & Optional<Domain>
+
+/** The exchangers of a route: of each the preference, and then the host. */
+type StoredHosts = readonly (number | string)[]
+
+/** The title is left out if it is the name, and `tells`. */
+type StoredOperator = Pick<MxOperator, 'name'> & Optional<MxOperator>
+
+type Timing = Evidence['timings']['dnsMs']
 
 /** Returns the JSON to store for a result. */
 export function encodeResult(result: Result): string {
@@ -63,6 +87,7 @@ export function decodeResult(text: string): Result | null {
   if (stored === null || isComplete(stored)) return stored
   const { email, verdict, evidence, tookMs, cached = false, checkedAt } = stored
   const address = readAddress(email, evidence.address)
+  const route = readRoute(evidence.route)
   const { provider = getProvider(address) } = stored
   return {
     email,
@@ -73,6 +98,10 @@ export function decodeResult(text: string): Result | null {
       ...(evidence as Partial<Evidence>),
       address,
       flags: readFlags(email, evidence.flags),
+      route,
+      operator: readOperator(evidence.operator),
+      host: evidence.host ?? (evidence.ip == null ? null : getFirstHost(route)),
+      timings: readTimings(evidence.timings),
     },
     tookMs,
     cached,
@@ -116,22 +145,24 @@ function readVerdict({ reason, risk, confidence, marks }: StoredVerdict): Verdic
 // Each property is named: an object of a fixed shape is written twice as fast as one that is built
 // from entries, and the compiler reports a property of `Evidence` that is missing here.
 function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
-  const { address, flags, timings, catchAll } = evidence
+  const { address, flags, route, operator, host, timings, catchAll } = evidence
+  const isFirstHost = evidence.ip !== null && host === getFirstHost(route)
   return {
     address: shortenAddress(email, address),
     flags: flags === null ? undefined : shortenFlags(email, flags),
     suggestion: evidence.suggestion ?? undefined,
     typo: evidence.typo ?? undefined,
     disposableHost: evidence.disposableHost || undefined,
-    route: evidence.route ?? undefined,
-    operator: evidence.operator ?? undefined,
+    route: route?.kind === 'mx' ? toStoredHosts(route.hosts) : (route ?? undefined),
+    operator: operator === null ? undefined : shortenOperator(operator),
     answer: evidence.answer ?? undefined,
     catchAll: catchAll ?? undefined,
     egress: evidence.egress ?? undefined,
-    host: evidence.host ?? undefined,
+    // A probed host has an address; most are the first of their route.
+    host: isFirstHost ? undefined : (host ?? undefined),
     ip: evidence.ip ?? undefined,
     tls: evidence.tls || undefined,
-    timings: timings.dnsMs === null && timings.connectMs === null ? undefined : timings,
+    timings: shortenTimings(timings),
     skipped: evidence.skipped ?? undefined,
     failure: evidence.failure ?? undefined,
     dialogue: evidence.dialogue ?? undefined,
@@ -146,14 +177,19 @@ function shortenAddress(email: string, address: Evidence['address']): StoredAddr
   if (isFault(address)) return address
   const { text, local, domain } = address
   const parts = splitText(text)
-  const isDerived =
-    domain.kind === 'name' && domain.ascii === parts.domain && domain.unicode === parts.domain
-  if (text === email && local === parts.local && isDerived) return undefined
+  const shortened = shortenDomain(parts.domain, domain)
+  if (text === email && local === parts.local && shortened === undefined) return undefined
   return {
     text: text === email ? undefined : text,
     local: local === parts.local ? undefined : local,
-    domain: isDerived ? undefined : domain,
+    domain: shortened,
   }
+}
+
+function shortenDomain(name: string, domain: Domain): StoredDomain | undefined {
+  const { ascii, unicode, kind } = domain
+  if (ascii !== name || unicode !== name) return domain
+  return kind === 'name' ? undefined : { kind }
 }
 
 function readAddress(email: string, stored: StoredAddress | undefined): Evidence['address'] {
@@ -163,7 +199,7 @@ function readAddress(email: string, stored: StoredAddress | undefined): Evidence
   return {
     text,
     local: stored?.local ?? parts.local,
-    domain: stored?.domain ?? toName(parts.domain),
+    domain: readDomain(parts.domain, stored?.domain),
   }
 }
 
@@ -172,7 +208,54 @@ function splitText(text: string) {
   return { local: text.slice(0, at), domain: text.slice(at + 1) }
 }
 
-const toName = (name: string): Domain => ({ ascii: name, unicode: name, kind: 'name' })
+const readDomain = (name: string, stored: StoredDomain | undefined): Domain => ({
+  ascii: stored?.ascii ?? name,
+  unicode: stored?.unicode ?? name,
+  kind: stored?.kind ?? 'name',
+})
+
+const toStoredHosts = (hosts: readonly MxRecord[]): StoredHosts =>
+  hosts.flatMap(({ preference, host }) => [preference, host])
+
+function readRoute(stored: StoredEvidence['route']): Route | null {
+  if (stored === undefined) return null
+  return isHosts(stored) ? { kind: 'mx', hosts: readHosts(stored) } : stored
+}
+
+const isHosts = (stored: Route | StoredHosts): stored is StoredHosts => Array.isArray(stored)
+
+function readHosts(stored: StoredHosts): MxRecord[] {
+  const hosts: MxRecord[] = []
+  for (let i = 0; i < stored.length; i += 2) {
+    hosts.push({ preference: Number(stored[i]), host: String(stored[i + 1]) })
+  }
+  return hosts
+}
+
+const getFirstHost = (route: Route | null): string | null =>
+  route?.kind === 'mx' ? (route.hosts[0]?.host ?? null) : null
+
+const shortenOperator = ({ name, title, truth }: MxOperator): StoredOperator => ({
+  name,
+  title: title === name ? undefined : title,
+  truth: truth === 'tells' ? undefined : truth,
+})
+
+const readOperator = (stored: StoredOperator | undefined): MxOperator | null =>
+  stored === undefined
+    ? null
+    : { name: stored.name, title: stored.title ?? stored.name, truth: stored.truth ?? 'tells' }
+
+function shortenTimings({ dnsMs, connectMs }: Evidence['timings']): StoredEvidence['timings'] {
+  return dnsMs === null && connectMs === null ? undefined : [dnsMs, connectMs]
+}
+
+function readTimings(stored: StoredEvidence['timings']): Evidence['timings'] {
+  if (stored === undefined) return UNDETERMINED.timings
+  if (!('length' in stored)) return stored
+  const [dnsMs, connectMs] = stored
+  return { dnsMs, connectMs }
+}
 
 const shortenFlags = (email: string, flags: AddressFlags): Optional<AddressFlags> => ({
   disposable: flags.disposable || undefined,
