@@ -100,7 +100,7 @@ export function decodeResult(text: string): Result | null {
       flags: readFlags(email, evidence.flags),
       route,
       operator: readOperator(evidence.operator),
-      host: evidence.host ?? (evidence.ip == null ? null : getFirstHost(route)),
+      host: evidence.host === undefined ? getUsualHost(route, evidence.ip) : evidence.host,
       timings: readTimings(evidence.timings),
     },
     tookMs,
@@ -146,7 +146,6 @@ function readVerdict({ reason, risk, confidence, marks }: StoredVerdict): Verdic
 // from entries, and the compiler reports a property of `Evidence` that is missing here.
 function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
   const { address, flags, route, operator, host, timings, catchAll } = evidence
-  const isFirstHost = evidence.ip !== null && host === getFirstHost(route)
   return {
     address: shortenAddress(email, address),
     flags: flags === null ? undefined : shortenFlags(email, flags),
@@ -158,8 +157,7 @@ function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
     answer: evidence.answer ?? undefined,
     catchAll: catchAll ?? undefined,
     egress: evidence.egress ?? undefined,
-    // A probed host has an address; most are the first of their route.
-    host: isFirstHost ? undefined : (host ?? undefined),
+    host: host === getUsualHost(route, evidence.ip) ? undefined : host,
     ip: evidence.ip ?? undefined,
     tls: evidence.tls || undefined,
     timings: shortenTimings(timings),
@@ -232,8 +230,9 @@ function readHosts(stored: StoredHosts): MxRecord[] {
   return hosts
 }
 
-const getFirstHost = (route: Route | null): string | null =>
-  route?.kind === 'mx' ? (route.hosts[0]?.host ?? null) : null
+/** Returns the host that is not stored: the first of the route if an address of it was dialed. */
+const getUsualHost = (route: Route | null, ip: Evidence['ip'] | undefined): string | null =>
+  ip == null || route?.kind !== 'mx' ? null : (route.hosts[0]?.host ?? null)
 
 const shortenOperator = ({ name, title, truth }: MxOperator): StoredOperator => ({
   name,

@@ -8,18 +8,37 @@ import { resultOf } from '../../support/result.ts'
 
 const REPLY = { code: 550, enhanced: '5.1.1', text: 'no such user' }
 
+const ROUTE = {
+  kind: 'mx',
+  hosts: [
+    { preference: 0, host: 'mx1.good.test' },
+    { preference: 10, host: 'mx2.good.test' },
+  ],
+} as const
+
 /** Evidence that differs from what is left out, each on its own. */
 const FACTS: readonly Partial<Evidence>[] = [
   { suggestion: 'ann@gmail.com', typo: 'likely' },
   { disposableHost: true, tls: true },
   { route: { kind: 'mx', hosts: [{ preference: 10, host: 'mx.good.test' }] } },
+  { route: ROUTE, host: 'mx1.good.test', ip: '192.0.2.1' },
+  { route: ROUTE, host: 'mx2.good.test', ip: '192.0.2.1' },
+  { route: ROUTE, host: 'mx1.good.test', ip: null },
+  { route: ROUTE, host: null, ip: '192.0.2.1' },
+  { route: { kind: 'mx', hosts: [] }, host: null, ip: '192.0.2.1' },
+  { route: { kind: 'implicit', host: 'good.test' }, host: 'good.test', ip: '192.0.2.1' },
+  { route: { kind: 'no-domain' } },
+  { route: { kind: 'unknown', fault: 'server', detail: 'SERVFAIL' } },
   { operator: { name: 'google', title: 'Google', truth: 'tells' } },
+  { operator: { name: 'good.test', title: 'good.test', truth: 'parked' } },
+  { operator: { name: 'good.test', title: 'good.test', truth: 'tells' } },
   { answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY } },
   { catchAll: true },
   { catchAll: false },
   { egress: 'default', host: 'mx.good.test', ip: '192.0.2.1' },
   { timings: { dnsMs: 0, connectMs: null } },
   { timings: { dnsMs: null, connectMs: 12 } },
+  { timings: { dnsMs: 3, connectMs: 0 } },
   { skipped: 'literal', failure: 'broken', dialogue: ['C: QUIT'] },
   { signals: [{ name: 'parking', shift: 5, detail: 'The domain is for sale.' }] },
 ]
@@ -44,6 +63,7 @@ describe('a stored result is read as it was', () => {
     'ann＠a.example',
     'ann at example.com',
     'ann@localhost',
+    'ann@list.example',
     'n/a',
     '',
     'role@a.example',
@@ -58,6 +78,21 @@ describe('a stored result is read as it was', () => {
     expectKept(resultOf('accepted_email', { provider: 'other.test' }))
     // A duplicate has another spelling of the domain.
     expectKept(resultOf('accepted_email', { email: 'ann@GOOD.test' }))
+  })
+
+  test('if an earlier version stored whole routes, operators, hosts and timings', () => {
+    const { evidence, ...result } = resultOf('rejected_email')
+    const full = {
+      route: ROUTE,
+      operator: { name: 'good.test', title: 'good.test', truth: 'tells' },
+      host: 'mx1.good.test',
+      ip: '192.0.2.1',
+      timings: { dnsMs: 3, connectMs: 4 },
+    } as const
+    const complete = { ...result, evidence: { ...evidence, ...full } }
+    const stored = JSON.parse(encodeResult(complete))
+    const earlier = { ...stored, evidence: { ...stored.evidence, ...full } }
+    expect(decodeResult(JSON.stringify(earlier))).toEqual(complete)
   })
 
   test('if an earlier version stored all of its fields', () => {
