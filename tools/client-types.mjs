@@ -1,7 +1,9 @@
-// Generates the client types, src/client/types.ts, from docs/openapi.json. The build runs it.
+// Generates the types and the plain methods of the client, src/client/types.ts and
+// src/client/resources/methods.ts, from docs/openapi.json. The build runs it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
+import { typescriptMethods } from './clients/typescript.mjs'
 
 /** Returns the types of all named schemas and of the inputs and outputs of operations. */
 async function clientTypes(document) {
@@ -103,9 +105,13 @@ const withoutRoot = text =>
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 const BANNER = '// Made by tools/client-types.mjs from docs/openapi.json: do not edit.'
 const ROOT = join(import.meta.dirname, '..')
-const TYPES = join(ROOT, 'src/client/types.ts')
 
 const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'))
-const text = await clientTypes(document)
-// An unchanged file keeps its modification time, so that dist/ is not rebuilt.
-if (!existsSync(TYPES) || readFileSync(TYPES, 'utf8') !== text) writeFileSync(TYPES, text)
+writeChanged('src/client/types.ts', await clientTypes(document))
+writeChanged('src/client/resources/methods.ts', typescriptMethods(document))
+
+/** An unchanged file keeps its modification time, so that dist/ is not rebuilt. */
+function writeChanged(name, text) {
+  const file = join(ROOT, name)
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
+}

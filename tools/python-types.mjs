@@ -1,7 +1,9 @@
-// Generates the types of the Python client from docs/openapi.json, into its folder or the given one.
+// Generates the types and the plain methods of the Python client from docs/openapi.json, into its folder
+// or the given one.
 // `npm run openapi` runs it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pythonMethods } from './clients/python.mjs'
 
 /** Returns the Python module with a TypedDict for each object of the named schemas and each event. */
 function pythonTypes({ components: { schemas }, webhooks }) {
@@ -159,3 +161,4 @@ const ROOT = join(import.meta.dirname, '..')
 const folder = process.argv[2] ?? join(ROOT, 'clients/python/ev_client')
 const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'))
 writeFileSync(join(folder, 'models.py'), pythonTypes(document))
+writeFileSync(join(folder, 'resources.py'), pythonMethods(document))

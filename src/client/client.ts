@@ -1,20 +1,27 @@
 import { createConnection, type ResponseInfo } from './connection.ts'
 import { type ClientDeps, systemDeps } from './deps.ts'
-import { type Account, createAccountResource } from './resources/account.ts'
-import { type Accounts, createAccountsResource } from './resources/accounts.ts'
 import { createFeedbackResource, type Feedback } from './resources/feedback.ts'
 import { createJobsResource, type Jobs, type WaitOptions, waitForEnd } from './resources/jobs.ts'
-import { createKeysResource, type Keys } from './resources/keys.ts'
 import { createListsResource, type Lists } from './resources/lists.ts'
-import { createPeopleResource, type People } from './resources/people.ts'
-import { createSchedulesResource, type Schedules } from './resources/schedules.ts'
-import { createVerifyResource, type Verify } from './resources/verify.ts'
 import {
-  createEventsResource,
-  createWebhooksResource,
+  type Accounts,
+  createAccounts,
+  createEvents,
+  createKeys,
+  createOwnAccount,
+  createPeople,
+  createSchedules,
+  createUsage,
+  createWebhooks,
   type Events,
+  type Keys,
+  type OwnAccount,
+  type People,
+  type Schedules,
+  type Usage,
   type Webhooks,
-} from './resources/webhooks.ts'
+} from './resources/methods.ts'
+import { createVerifyResource, type Verify } from './resources/verify.ts'
 import type { Job } from './types.ts'
 
 export type { CallOptions, CreateOptions, ResponseInfo } from './connection.ts'
@@ -74,12 +81,12 @@ export class EvClient {
   readonly previewUrl: Lists['previewUrl']
   readonly jobs: Jobs
   readonly schedules: Schedules
-  readonly account: Account['account']
-  readonly history: Account['history']
-  readonly credits: Account['credits']
-  readonly limits: Account['limits']
-  readonly stats: Account['stats']
-  readonly audit: Account['audit']
+  readonly account: OwnAccount
+  readonly history: Usage['history']
+  readonly credits: Usage['credits']
+  readonly limits: Usage['limits']
+  readonly stats: Usage['stats']
+  readonly audit: Usage['audit']
   readonly keys: Keys
   readonly people: People
   readonly accounts: Accounts
@@ -105,7 +112,7 @@ export class EvClient {
       onAnswer: onAnswer ?? (() => {}),
     })
     const lists = createListsResource(connection)
-    const account = createAccountResource(connection)
+    const usage = createUsage(connection)
     this.verify = createVerifyResource(connection)
     this.bulk = lists.bulk
     this.bulkStatus = lists.bulkStatus
@@ -115,18 +122,18 @@ export class EvClient {
     this.url = lists.url
     this.previewUrl = lists.previewUrl
     this.jobs = createJobsResource(connection)
-    this.schedules = createSchedulesResource(connection)
-    this.account = account.account
-    this.history = account.history
-    this.credits = account.credits
-    this.limits = account.limits
-    this.stats = account.stats
-    this.audit = account.audit
-    this.keys = createKeysResource(connection)
-    this.people = createPeopleResource(connection)
-    this.accounts = createAccountsResource(connection)
-    this.events = createEventsResource(connection)
-    this.webhooks = createWebhooksResource(connection)
+    this.schedules = createSchedules(connection)
+    this.account = createOwnAccount(connection)
+    this.history = usage.history
+    this.credits = usage.credits
+    this.limits = usage.limits
+    this.stats = usage.stats
+    this.audit = usage.audit
+    this.keys = createKeys(connection)
+    this.people = createPeople(connection)
+    this.accounts = createAccounts(connection)
+    this.events = createEvents(connection)
+    this.webhooks = createWebhooks(connection)
     this.feedback = createFeedbackResource(connection)
     this.waitForJob = (jobId, { onProgress, ...call } = {}) =>
       waitForEnd(wait => this.jobs.get(jobId, { ...call, wait }), deps, { ...call, onProgress })

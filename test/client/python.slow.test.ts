@@ -69,12 +69,15 @@ describe('the Python client', () => {
     },
   )
 
-  test('has the types of docs/openapi.json: run npm run openapi', () => {
-    const folder = emptyFolder()
-    spawnSync(process.execPath, [join(ROOT, 'tools/python-types.mjs'), folder])
-    const types = readFileSync(join(folder, 'models.py'), 'utf8')
-    expect(readFileSync(join(PACKAGE, 'ev_client/models.py'), 'utf8')).toBe(types)
-  })
+  test.each(['models.py', 'resources.py'])(
+    'has the types and methods of docs/openapi.json in %s: run npm run openapi',
+    name => {
+      const folder = emptyFolder()
+      spawnSync(process.execPath, [join(ROOT, 'tools/python-types.mjs'), folder])
+      const made = readFileSync(join(folder, name), 'utf8')
+      expect(readFileSync(join(PACKAGE, 'ev_client', name), 'utf8')).toBe(made)
+    },
+  )
 })
 
 /** Runs tests of the client; every unclosed connection is an error. */

@@ -10,19 +10,14 @@ from types import TracebackType
 from typing import Callable, Optional, Type
 from urllib.parse import urlsplit
 
-from .account import Account, OwnAccount
-from .accounts import Accounts
+from .account import Account
 from .connection import Connection, ResponseInfo
-from .events import Events
 from .feedback import Feedback
 from .jobs import Jobs
-from .keys import Keys
-from .people import People
 from .lists import Lists
-from .schedules import Schedules
+from .resources import Accounts, Events, Keys, OwnAccount, People, Schedules, Webhooks
 from .transport import HttpTransport, Transport
 from .verify import Verify
-from .webhooks import Webhooks
 
 
 class EvClient:

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence, Union, cast
 
-from .connection import Call, Connection, Stream
+from .connection import Call, Stream
 from .errors import EvConnectionError
 from .models import (
     Action,
-    BreakdownData,
     Change,
     ChangePageData,
     Class,
-    DownloadLinkData,
     DownloadRow,
     Job,
     JobProgress,
     ListedJob,
     Reason,
     ResultRow,
-    ResultRowAnswerData,
-    ReverifyJob,
 )
 from .pagination import Listing
 from .paths import encode
+from .resources import JobActions
 from .streams import read_events, read_objects, read_records
-from .verify import to_body
 
 
-class Jobs:
+class Jobs(JobActions):
     """Methods for jobs, by the ``job_id`` of a list."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def get(
         self,
@@ -85,62 +78,6 @@ class Jobs:
 
         return Listing(fetch)
 
-    def cancel(self, job_id: str) -> Job:
-        """Cancels a job. Its results so far are kept."""
-        return cast(Job, self._connection.json(Call("POST", f"{_path(job_id)}/cancel")))
-
-    def finish(self, job_id: str) -> Job:
-        """Finishes a job now: rows that wait for a retry get the result that is known so far."""
-        return cast(Job, self._connection.json(Call("POST", f"{_path(job_id)}/finish")))
-
-    def resume(self, job_id: str, *, idempotency_key: Optional[str] = None) -> Job:
-        """Resumes a cancelled or failed job."""
-        call = Call(
-            "POST", f"{_path(job_id)}/resume", creates=True, idempotency_key=idempotency_key
-        )
-        return cast(Job, self._connection.json(call))
-
-    def reverify(
-        self,
-        job_id: str,
-        *,
-        only: Optional[Sequence[Class]] = None,
-        older_than_days: Optional[int] = None,
-        check_smtp: Optional[bool] = None,
-        metadata: Optional[Mapping[str, str]] = None,
-        notify: Optional[bool] = None,
-        webhook_url: Optional[str] = None,
-        idempotency_key: Optional[str] = None,
-    ) -> ReverifyJob:
-        """Creates a job that verifies rows of a finished list again; all rows by default.
-
-        Args:
-            job_id: ID of the finished job.
-            only: Verifies rows with results of these classes.
-            older_than_days: Verifies rows whose result was determined longer ago.
-            check_smtp: False skips the mail server. Default: as in the finished job.
-            metadata: Key-value pairs. Default: those of the finished job.
-            notify: True sends a mail to the account when the job is done.
-            webhook_url: A URL that gets the events of the job.
-            idempotency_key: A key of your own, to repeat the call across restarts.
-        """
-        body = to_body(
-            only=None if only is None else list(only),
-            older_than_days=older_than_days,
-            check_smtp=check_smtp,
-            metadata=metadata,
-            notify=notify,
-            webhook_url=webhook_url,
-        )
-        call = Call(
-            "POST",
-            f"{_path(job_id)}/reverify",
-            body=body,
-            creates=True,
-            idempotency_key=idempotency_key,
-        )
-        return cast(ReverifyJob, self._connection.json(call))
-
     def changes(
         self,
         job_id: str,
@@ -181,10 +118,6 @@ class Jobs:
             return cast(Mapping[str, Any], page)
 
         return Listing(fetch)
-
-    def delete(self, job_id: str) -> None:
-        """Deletes a job and its addresses."""
-        self._connection.json(Call("DELETE", _path(job_id)))
 
     def wait(
         self,
@@ -267,39 +200,6 @@ class Jobs:
             "deduplicate": deduplicate,
         }
         return self._connection.stream(Call("GET", f"{_path(job_id)}/download", query))
-
-    def download_url(
-        self,
-        job_id: str,
-        *,
-        format: Optional[Literal["csv", "xlsx", "json", "ndjson"]] = None,
-        filter: Optional[Sequence[Class]] = None,
-        action: Optional[Sequence[Action]] = None,
-        partial: Optional[bool] = None,
-        raw: Optional[bool] = None,
-        deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
-        idempotency_key: Optional[str] = None,
-    ) -> DownloadLinkData:
-        """Creates a URL of the results that works for 24 hours without a key.
-
-        The arguments are those of ``download()``.
-        """
-        body = to_body(
-            format=format,
-            filter=None if filter is None else list(filter),
-            action=None if action is None else list(action),
-            partial=partial,
-            raw=raw,
-            deduplicate=deduplicate,
-        )
-        call = Call(
-            "POST",
-            f"{_path(job_id)}/download_url",
-            body=body,
-            creates=True,
-            idempotency_key=idempotency_key,
-        )
-        return cast(DownloadLinkData, self._connection.json(call)["data"])
 
     def csv(
         self,
@@ -394,16 +294,6 @@ class Jobs:
             return _data(self._connection.json(Call("GET", f"{_path(job_id)}/results", query)))
 
         return Listing(fetch)
-
-    def row(self, job_id: str, row: int) -> ResultRowAnswerData:
-        """Returns a row, numbered from 1, with its flags and evidence."""
-        answer = self._connection.json(Call("GET", f"{_path(job_id)}/results/{row}"))
-        return cast(ResultRowAnswerData, answer["data"])
-
-    def breakdown(self, job_id: str) -> BreakdownData:
-        """Returns result counts by class, reason and mail operator."""
-        answer = self._connection.json(Call("GET", f"{_path(job_id)}/breakdown"))
-        return cast(BreakdownData, answer["data"])
 
 
 def _path(job_id: str) -> str:

@@ -1,48 +1,27 @@
-import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
-import { encodeId } from '../path-id.ts'
-import type {
-  CreatedFeedbackSource,
-  FeedbackAnswer,
-  FeedbackItem,
-  FeedbackReportAnswer,
-  FeedbackSource,
-  FeedbackSourceList,
-  NewFeedbackSource,
-} from '../types.ts'
+import type { Connection, CreateOptions } from '../connection.ts'
+import type { FeedbackAnswer, FeedbackItem, RecordedFeedback } from '../types.ts'
+import {
+  createFeedbackReports,
+  createFeedbackSources,
+  type FeedbackReports,
+  type FeedbackSources,
+} from './methods.ts'
 import { createRequests } from './requests.ts'
 
-export type Feedback = {
+export type Feedback = FeedbackReports & {
   /** Reports up to 1,000 bounces, deliveries and complaints. A repeated item counts once. */
-  submit(items: readonly FeedbackItem[], options?: CreateOptions): Promise<FeedbackAnswer['data']>
-  /** Compares the confidence of verdicts with their reported outcomes. */
-  report(options?: CallOptions): Promise<FeedbackReportAnswer['data']>
+  submit(items: readonly FeedbackItem[], options?: CreateOptions): Promise<RecordedFeedback>
   readonly sources: FeedbackSources
 }
 
-/** The URLs to which email providers send bounces, deliveries and complaints. */
-type FeedbackSources = {
-  /** Lists sources, oldest first. */
-  list(options?: CallOptions): Promise<FeedbackSource[]>
-  /** Creates a source. Only this response contains its password, if it has one. */
-  create(source: NewFeedbackSource, options?: CreateOptions): Promise<CreatedFeedbackSource['data']>
-  /** Deletes a source. Its feedback is kept. */
-  delete(sourceId: string, options?: CallOptions): Promise<void>
-}
-
 export function createFeedbackResource(connection: Connection): Feedback {
-  const requests = createRequests(connection)
+  const { send } = createRequests(connection)
   return {
-    submit: (items, options) => requests.create<FeedbackAnswer>('/v1/feedback', { items }, options),
-    report: options => requests.get<FeedbackReportAnswer>('/v1/feedback/report', options),
-    sources: {
-      list: async options =>
-        (await requests.get<FeedbackSourceList>(SOURCES_PATH, options)).sources,
-      create: (source, options) =>
-        requests.create<CreatedFeedbackSource>(SOURCES_PATH, source, options),
-      delete: (sourceId, options) =>
-        requests.delete(`${SOURCES_PATH}/${encodeId(sourceId)}`, options),
+    ...createFeedbackReports(connection),
+    submit(items, options) {
+      const request = { method: 'POST', path: '/v1/feedback', body: { items } } as const
+      return send<FeedbackAnswer>({ ...request, creates: true }, options)
     },
+    sources: createFeedbackSources(connection),
   }
 }
-
-const SOURCES_PATH = '/v1/feedback/sources'

@@ -1,31 +1,23 @@
-import type { CallOptions, Connection, CreateOptions } from '../connection.ts'
+import type { CallOptions, Connection } from '../connection.ts'
 import type { ClientDeps } from '../deps.ts'
 import { EvConnectionError } from '../error.ts'
 import { encodeId } from '../path-id.ts'
 import { readEvents, readObjects, readRecords } from '../stream.ts'
 import type {
   Action,
-  Breakdown,
   Change,
   ChangePage,
   Class,
-  DownloadLink,
-  DownloadLinkRequest,
   DownloadRow,
   Job,
-  JobPage,
   JobProgress,
   ListChangesQuery,
-  ListedJob,
-  ListJobsQuery,
   ListResultsQuery,
   Reason,
   ResultPage,
   ResultRow,
-  ResultRowAnswer,
-  ReverifyJob,
-  ReverifyRequest,
 } from '../types.ts'
+import { createJobActions, type JobActions } from './methods.ts'
 import { createListing, createRequests, type Listing } from './requests.ts'
 
 export type JobOptions = CallOptions & {
@@ -75,21 +67,8 @@ export type ChangesQuery = Omit<ListChangesQuery, 'from' | 'to'> & {
   readonly to?: readonly Class[] | undefined
 }
 
-export type Jobs = {
+export type Jobs = JobActions & {
   get(jobId: string, options?: JobOptions): Promise<Job>
-  /** Lists jobs, newest first. */
-  list(query?: Omit<ListJobsQuery, 'cursor'>, options?: CallOptions): Listing<ListedJob>
-  cancel(jobId: string, options?: CallOptions): Promise<Job>
-  /** Finishes a job now: rows that wait for a retry get the result that is known so far. */
-  finish(jobId: string, options?: CallOptions): Promise<Job>
-  /** Resumes a cancelled or failed job. */
-  resume(jobId: string, options?: CreateOptions): Promise<Job>
-  /** Creates a job that verifies rows of a finished list again; all rows by default. */
-  reverify(
-    jobId: string,
-    selection?: Partial<ReverifyRequest>,
-    options?: CreateOptions,
-  ): Promise<ReverifyJob>
   /**
    * Returns the counts of a job that verifies a list again, by the classes before and after, with
    * one page of changed rows.
@@ -103,16 +82,8 @@ export type Jobs = {
   ): Listing<Change>
   /** Streams the progress: the current state, every change, and finally the end of the job. */
   events(jobId: string, options?: CallOptions): AsyncIterable<JobProgress>
-  /** Deletes a job and its addresses. */
-  delete(jobId: string, options?: CallOptions): Promise<void>
   /** Downloads the results as a stream. Default format: CSV. */
   download(jobId: string, options?: DownloadOptions): Promise<ReadableStream<Uint8Array>>
-  /** Creates a URL of the results that works for 24 hours without a key. */
-  downloadUrl(
-    jobId: string,
-    file?: Partial<DownloadLinkRequest>,
-    options?: CreateOptions,
-  ): Promise<DownloadLink['data']>
   /** Iterates the CSV records, starting with the header, each without its line break. */
   csv(jobId: string, options?: Omit<DownloadOptions, 'format'>): AsyncIterable<string>
   /** Iterates the results in the order of the list. */
@@ -122,10 +93,6 @@ export type Jobs = {
    * or empty.
    */
   rows(jobId: string, query?: RowsQuery, options?: CallOptions): Listing<ResultRow>
-  /** Returns a row, numbered from 1, with its flags and evidence. */
-  row(jobId: string, row: number, options?: CallOptions): Promise<ResultRowAnswer['data']>
-  /** Returns result counts by class, reason and mail operator. */
-  breakdown(jobId: string, options?: CallOptions): Promise<Breakdown['data']>
 }
 
 export function createJobsResource(connection: Connection): Jobs {
@@ -144,6 +111,7 @@ export function createJobsResource(connection: Connection): Jobs {
     requests.get<ChangePage>(`${jobPath(jobId)}/changes`, options, query)
 
   return {
+    ...createJobActions(connection),
     get: (jobId, { include, partial, wait, ...options } = {}) =>
       json(
         {
@@ -154,15 +122,6 @@ export function createJobsResource(connection: Connection): Jobs {
         },
         options,
       ),
-    list: (query, options) => requests.list<JobPage>('/v1/jobs', query, options),
-    cancel: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/cancel` }, options),
-    finish: (jobId, options) => json({ method: 'POST', path: `${jobPath(jobId)}/finish` }, options),
-    resume: (jobId, options) =>
-      json({ method: 'POST', path: `${jobPath(jobId)}/resume`, creates: true }, options),
-    reverify: (jobId, selection = {}, options) => {
-      const path = `${jobPath(jobId)}/reverify`
-      return json({ method: 'POST', path, body: selection, creates: true }, options)
-    },
     changes,
     changedRows: (jobId, query, options) =>
       createListing(cursor =>
@@ -181,10 +140,7 @@ export function createJobsResource(connection: Connection): Jobs {
         },
       )
     },
-    delete: (jobId, options) => requests.delete(jobPath(jobId), options),
     download,
-    downloadUrl: (jobId, file = {}, options) =>
-      requests.create<DownloadLink>(`${jobPath(jobId)}/download_url`, file, options),
     async *csv(jobId, options) {
       yield* readRecords(await download(jobId, { ...options, format: 'csv' }))
     },
@@ -196,9 +152,6 @@ export function createJobsResource(connection: Connection): Jobs {
         const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
         return requests.get<ResultPage>(`${jobPath(jobId)}/results`, options, query)
       }),
-    row: (jobId, row, options) =>
-      requests.get<ResultRowAnswer>(`${jobPath(jobId)}/results/${row}`, options),
-    breakdown: (jobId, options) => requests.get<Breakdown>(`${jobPath(jobId)}/breakdown`, options),
   }
 }
 

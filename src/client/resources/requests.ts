@@ -33,7 +33,7 @@ export function createListing<T>(
 /** A response with its result in `data`. */
 type Answer = { readonly data: unknown }
 
-/** Returns functions that send a request and return `data` of its response. */
+/** Returns functions that send a request and return its response, or `data` of it. */
 export function createRequests({ json }: Connection) {
   const send = async <A extends Answer>(
     request: Parameters<Connection['json']>[0],
@@ -41,6 +41,7 @@ export function createRequests({ json }: Connection) {
   ): Promise<A['data']> => (await json<A>(request, options)).data
 
   return {
+    json,
     send,
     get: <A extends Answer>(path: string, options?: CallOptions, query?: object) =>
       send<A>({ method: 'GET', path, query }, options),
@@ -53,10 +54,6 @@ export function createRequests({ json }: Connection) {
       createListing(cursor =>
         send<A>({ method: 'GET', path, query: { ...query, cursor } }, options),
       ),
-    create: <A extends Answer>(path: string, body: object | undefined, options?: CreateOptions) =>
-      send<A>({ method: 'POST', path, body, creates: true }, options),
-    update: <A extends Answer>(path: string, body: object, options?: CallOptions) =>
-      send<A>({ method: 'PATCH', path, body }, options),
     delete: (path: string, options?: CallOptions, query?: object): Promise<void> =>
       json({ method: 'DELETE', path, query }, options),
   }
