@@ -2,7 +2,7 @@ import { isBlank } from './column.ts'
 import type { ListDialect } from './dialect.ts'
 import { ListDecoder } from './encoding.ts'
 import { COLUMNS_MAX, type ListRecord, RecordReader } from './record.ts'
-import { type ListRow, toRows } from './rows.ts'
+import { addRows, type ListRow } from './rows.ts'
 
 /** Public interface of this folder: reading and writing lists. */
 export {
@@ -144,15 +144,13 @@ async function* readRows(
   let isHeaderPending = dialect.header !== null
   for await (const records of readRecords(source, dialect)) {
     const rows: ListRow[] = []
-    const add = (record: ListRecord) => {
-      row += 1
-      for (const one of toRows(record, row, dialect)) rows.push(one)
-    }
     for (const record of records) {
       if (isHeaderPending) isHeaderPending = false
       else if (!record.cells.every(isEmpty)) {
-        for (const blank of blanks.end()) if (row > 0 || dialect.header !== null) add(blank)
-        add(record)
+        for (const blank of blanks.end()) {
+          if (row > 0 || dialect.header !== null) addRows(rows, blank, ++row, dialect)
+        }
+        addRows(rows, record, ++row, dialect)
       } else if (dialect.countsBlankRows === true && record.cells.length > 1) blanks.add(record)
     }
     yield rows

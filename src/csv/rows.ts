@@ -13,18 +13,26 @@ export type ListRow = {
   readonly text: string
 }
 
-/** Returns the rows that a record of a list stands for: at least one. */
-export function toRows(record: ListRecord, row: number, dialect: ListDialect): ListRow[] {
+/** Adds the rows that a record of a list stands for: at least one. */
+export function addRows(
+  rows: ListRow[],
+  record: ListRecord,
+  row: number,
+  dialect: ListDialect,
+): void {
   const { line, cells } = record
   const { column, allAddresses } = dialect
-  if (allAddresses === undefined) return [{ row, line, cells, text: cells[column] ?? '' }]
-  if (allAddresses === 'cells') {
+  if (allAddresses === undefined) {
+    rows.push({ row, line, cells, text: cells[column] ?? '' })
+  } else if (allAddresses === 'cells') {
     const [only = ''] = cells
-    if (cells.length === 1 && ORDINARY.test(only)) return [{ row, line, cells, text: only }]
-    return toRecipients(record, row)
+    const isOrdinary = cells.length === 1 && ORDINARY.test(only)
+    if (isOrdinary) rows.push({ row, line, cells, text: only })
+    else for (const one of toRecipients(record, row)) rows.push(one)
+  } else {
+    const texts = findTexts(cells, dialect)
+    for (const text of texts.length > 0 ? texts : ['']) rows.push({ row, line, cells, text })
   }
-  const texts = findTexts(cells, dialect)
-  return (texts.length > 0 ? texts : ['']).map(text => ({ row, line, cells, text }))
 }
 
 /** The fast path for most lists: one address per line, without anything around it. */

@@ -60,7 +60,7 @@ export function sandboxResult(clock: Clock, text: string): Result {
     evidence: toEvidence({
       address,
       flags: isFault(address) ? null : simulatedFlags(reason, canonicalAddress(address)),
-      suggestion: suggestAddress(text),
+      suggestion: suggestAddress(text, address),
       catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),

@@ -170,7 +170,7 @@ export type Recorded = {
   /** See `encodeResult`. */
   readonly result: string
   readonly class: string
-  readonly fence?: Fence
+  readonly fence?: Fence | undefined
 }
 
 /**
@@ -183,24 +183,28 @@ export async function recordResults(
 ): Promise<boolean[]> {
   if (isPostgres(trx)) return recordAll(trx, recorded)
   const written = recorded.map(() => false)
-  const groups = Map.groupBy(recorded.entries(), ([, { fence }]) => recordText(fence))
-  for (const [text, group] of groups) {
-    const rows = group.map(([, { result, class: klass, jobId, position, fence }]) => [
-      ...[result, klass, jobId, position],
-      ...(isHeld(fence) ? [fence.holder] : []),
-    ])
-    const changes = await runEach(trx, text, rows)
-    for (const [at, [index]] of group.entries()) written[index] = changes[at] === 1
+  const groups = Map.groupBy(recorded.keys(), index => recorded[index]?.fence?.state ?? 'any')
+  for (const [state, indexes] of groups) {
+    const rows = indexes.map(index => toParameters(recorded[index] as Recorded))
+    const changes = await runEach(trx, RECORD_TEXTS[state], rows)
+    for (let i = 0; i < indexes.length; i++) written[indexes[i] as number] = changes[i] === 1
   }
   return written
 }
 
-/** Returns the statement for one result on SQLite, where each column set costs an index lookup. */
-function recordText(fence: Fence | undefined): string {
-  const [clear, held] = isHeld(fence) ? [', holder = null', ' and holder = ?'] : ['', '']
-  const state = fence === undefined ? '' : ` and state = '${fence.state}'`
-  return `update item set state = 'done', result = ?, class = ?, route = null, accepted = null, latest_result = null${clear}
-    where job_id = ? and position = ? and state <> 'done'${state}${held}`
+const toParameters = ({ result, class: klass, jobId, position, fence }: Recorded) =>
+  isHeld(fence) ? [result, klass, jobId, position, fence.holder] : [result, klass, jobId, position]
+
+/** The statement for one result on SQLite, where each column set costs an index lookup. */
+const toRecordText = (clear: string, fence: string) =>
+  `update item set state = 'done', result = ?, class = ?, route = null, accepted = null, latest_result = null${clear}
+    where job_id = ? and position = ? and state <> 'done'${fence}`
+
+const RECORD_TEXTS: Readonly<Record<Fence['state'] | 'any', string>> = {
+  any: toRecordText('', ''),
+  queued: toRecordText('', " and state = 'queued'"),
+  routed: toRecordText('', " and state = 'routed'"),
+  probing: toRecordText(', holder = null', " and state = 'probing' and holder = ?"),
 }
 
 const isHeld = (fence: Fence | undefined) => fence !== undefined && 'holder' in fence

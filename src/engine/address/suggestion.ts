@@ -68,10 +68,9 @@ const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
 
 /**
  * Returns the intended address of a text with an obvious syntax error, a listed typo or a quotation
- * mark before it, which needs no DNS; else null.
+ * mark before it, which needs no DNS; else null. `address` is the text as the caller parsed it.
  */
-export function suggestAddress(text: string): string | null {
-  const address = parseAddress(text)
+export function suggestAddress(text: string, address = parseAddress(text)): string | null {
   if (isFault(address)) return suggestForSyntaxError(text)
   const unquoted = removeLeadingQuote(address)
   const intended = suggestDomain(address.domain)

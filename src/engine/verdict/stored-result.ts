@@ -87,22 +87,12 @@ export function decodeResult(text: string): Result | null {
   if (stored === null || isComplete(stored)) return stored
   const { email, verdict, evidence, tookMs, cached = false, checkedAt } = stored
   const address = readAddress(email, evidence.address)
-  const route = readRoute(evidence.route)
   const { provider = getProvider(address) } = stored
   return {
     email,
     provider,
     verdict: readVerdict(verdict),
-    evidence: {
-      ...UNDETERMINED,
-      ...(evidence as Partial<Evidence>),
-      address,
-      flags: readFlags(email, evidence.flags),
-      route,
-      operator: readOperator(evidence.operator),
-      host: evidence.host === undefined ? getUsualHost(route, evidence.ip) : evidence.host,
-      timings: readTimings(evidence.timings),
-    },
+    evidence: readEvidence(email, address, evidence),
     tookMs,
     cached,
     checkedAt,
@@ -169,6 +159,36 @@ function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
     domainFeedback: evidence.domainFeedback,
     calibration: evidence.calibration,
   } satisfies Record<keyof Evidence, unknown>
+}
+
+function readEvidence(
+  email: string,
+  address: Evidence['address'],
+  stored: StoredEvidence,
+): Evidence {
+  const route = readRoute(stored.route)
+  const evidence = {
+    address,
+    flags: readFlags(email, stored.flags),
+    suggestion: stored.suggestion ?? null,
+    typo: stored.typo ?? null,
+    disposableHost: stored.disposableHost ?? false,
+    route,
+    operator: readOperator(stored.operator),
+    answer: stored.answer ?? null,
+    catchAll: stored.catchAll ?? null,
+    egress: stored.egress ?? null,
+    host: stored.host === undefined ? getUsualHost(route, stored.ip) : stored.host,
+    ip: stored.ip ?? null,
+    tls: stored.tls ?? false,
+    timings: readTimings(stored.timings),
+    skipped: stored.skipped ?? null,
+    failure: stored.failure ?? null,
+    dialogue: stored.dialogue ?? null,
+  }
+  const { signals, feedback, domainFeedback, calibration } = stored
+  const hasMore = [signals, feedback, domainFeedback, calibration].some(one => one !== undefined)
+  return hasMore ? { ...(stored as Partial<Evidence>), ...evidence } : evidence
 }
 
 function shortenAddress(email: string, address: Evidence['address']): StoredAddress | undefined {

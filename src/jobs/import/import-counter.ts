@@ -48,7 +48,8 @@ export class ImportCounter {
     else if (!isAddress(entry)) this.malformed++
     else if (duplicateOf === null) this.#countAddress(entry)
     if (duplicateOf !== null) this.duplicates++
-    return { position, ...entry, duplicateOf }
+    const { dedupeKey } = entry
+    return { position, text: entry.text, dedupeKey, duplicateOf }
   }
 
   #countAddress({ dedupeKey }: ParsedRow) {
@@ -138,7 +139,9 @@ export class DedupeIndex {
     const first = this.#slots[at + 2] ?? 0
     this.#copies[first || position] = (this.#copies[first || position] ?? 0) + 1
     if (first !== 0) return first
-    this.#slots.set([...hash, position], at)
+    this.#slots[at] = hash[0]
+    this.#slots[at + 1] = hash[1]
+    this.#slots[at + 2] = position
     this.#size++
     return null
   }

@@ -27,7 +27,11 @@ export async function addItems(
   items: readonly NewItem[],
 ): Promise<void> {
   const rows = items.map(({ position, text, dedupeKey, cells = null, duplicateOf = null }) => [
-    ...[position, text, shortenKey(dedupeKey, text), cells, duplicateOf],
+    position,
+    text,
+    shortenKey(dedupeKey, text),
+    cells,
+    duplicateOf,
   ])
   await writeConcurrent(database, trx =>
     sql`

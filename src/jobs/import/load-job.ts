@@ -214,8 +214,8 @@ export class RowImporter {
   }
 
   #addRow({ text, cells = null }: Row) {
-    const row = this.#counter.add(text)
-    this.#chunk.push({ ...row, cells })
-    this.#length += row.text.length + (cells?.length ?? 0)
+    const { position, text: clean, dedupeKey, duplicateOf } = this.#counter.add(text)
+    this.#chunk.push({ position, text: clean, dedupeKey, cells, duplicateOf })
+    this.#length += clean.length + (cells?.length ?? 0)
   }
 }

@@ -262,7 +262,7 @@ export class ListWorker implements JobWorker {
       await priority?.yieldToRequests('route')
       const read = () => queuedItems(database, { jobId: list.id, after, max: size })
       const page = await this.#starter.retryWhileBusy(read, isDone)
-      const prepared = await Promise.all(page.map(({ text }) => list.engine.routeOne(text)))
+      const prepared = await list.engine.route(page.map(({ text }) => text))
       const results = page.flatMap(({ position, copies }, index) => {
         const one = prepared[index]
         return one !== undefined && 'result' in one

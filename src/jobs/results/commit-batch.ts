@@ -183,15 +183,17 @@ async function writeChanges(
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
   postponed.map(row => ({ ...row, ...toFence({ ...change, state: 'routed' }) }))
 
-const toRows = (jobId: string, { results = [], ...change }: ItemUpdate) =>
-  results.map(outcome => ({
+function toRows(jobId: string, { results = [], ...change }: ItemUpdate) {
+  const { fence } = toFence(change)
+  return results.map(outcome => ({
     jobId,
     position: outcome.position,
     outcome,
     result: encodeResult(outcome.result),
     class: toClass(outcome.result.verdict),
-    ...toFence(change),
+    fence,
   }))
+}
 
 /** Returns the fence that discards late changes of items that other members hold by now. */
 function toFence({ holder, state = 'queued' }: Pick<ItemUpdate, 'holder' | 'state'>): {
