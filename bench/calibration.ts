@@ -1,5 +1,6 @@
 // Simulates a year of verifications with a hidden truth, and measures how well confidence matches
-// it before and after feedback, through the same code as the service:
+// it before and after feedback, and how often the interval of the projected bounce rate of a list
+// contains the truth, through the same code as the service:
 // node bench/calibration.ts --seeds 20 --pieces 5000 --truth random
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -8,6 +9,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openDatabase } from '../src/db/database.ts'
 import { parseAddress } from '../src/engine/address/address.ts'
+import { decide, getActionCase } from '../src/engine/verdict/action.ts'
 import { toEvidence } from '../src/engine/verdict/judge.ts'
 import { type Reason, VERDICT_BY_REASON } from '../src/engine/verdict/reason.ts'
 import type { Result } from '../src/engine/verdict/verdict.ts'
@@ -15,6 +17,7 @@ import { countedReason } from '../src/feedback/adjust-result.ts'
 import type { FeedbackInput } from '../src/feedback/feedback.ts'
 import type { VerdictCount } from '../src/feedback/feedback-counts.ts'
 import { FeedbackKnowledge } from '../src/feedback/knowledge.ts'
+import { type BounceProjection, projectList, ResultCounter } from '../src/feedback/projection.ts'
 import { recordFeedback } from '../src/feedback/record-feedback.ts'
 import { buildReport } from '../src/feedback/report.ts'
 import { type Clock, DAY, systemClock } from '../src/platform/clock.ts'
@@ -171,7 +174,7 @@ async function simulate(pieces: number, seed: number) {
       calibration: true,
     })
     const kinds = values.truth === 'random' ? drawKinds(seed) : KINDS
-    const next = createWorld(seed, kinds)
+    const nextOfYear = createWorld(seed, kinds)
     // Verdicts are stored from the first feedback on.
     const first = { address: 'first@start.example', kind: 'delivered' as const, occurredAt: START }
     if (pieces > 0) {
@@ -179,7 +182,7 @@ async function simulate(pieces: number, seed: number) {
     }
     for (let done = 0; done < pieces; done += BATCH) {
       now = START + Math.floor((done / pieces) * YEAR)
-      const samples = Array.from({ length: Math.min(BATCH, pieces - done) }, () => next(now))
+      const samples = Array.from({ length: Math.min(BATCH, pieces - done) }, () => nextOfYear(now))
       const results = samples.map(({ result }) => result)
       await knowledge.adjust(database.db, ACCOUNT, results)
       now += 60_000
@@ -188,10 +191,9 @@ async function simulate(pieces: number, seed: number) {
       knowledge.refresh()
     }
     now = START + YEAR
-    return await measure(knowledge, database, {
-      at: now,
-      next: createWorld(seed + MEASURING, kinds),
-    })
+    const next = createWorld(seed + MEASURING, kinds)
+    const figures = await measure(knowledge, database, { at: now, next })
+    return { figures, lists: await projectLists(knowledge, database, { at: now, next }) }
   } finally {
     await database.close()
     rmSync(folder, { recursive: true, force: true })
@@ -237,6 +239,60 @@ async function measure(
   return [calibrationError, byOperator, brierScore, wrong / samples.length]
 }
 
+/** Lists whose bounces are projected, by their number of addresses. */
+const LIST_SIZES = [500, 5_000]
+const LISTS = 10
+
+/** Whether an interval contained the truth, and its width. */
+type Covered = { readonly covers: boolean; readonly width: number; readonly error: number }
+
+type Covering = { readonly size: number; readonly before: Covered; readonly after: Covered }
+
+/** Projects the bounces of lists of new addresses, and compares them with what mail to them does. */
+async function projectLists(
+  knowledge: FeedbackKnowledge,
+  database: Awaited<ReturnType<typeof openDatabase>>,
+  { at, next }: { readonly at: number; readonly next: (at: number) => Sample },
+): Promise<Covering[]> {
+  const lists: Covering[] = []
+  for (const size of LIST_SIZES) {
+    for (let n = 0; n < LISTS; n++) {
+      const samples = Array.from({ length: size }, () => next(at))
+      const results: Result[] = []
+      for (let from = 0; from < size; from += BATCH) {
+        const batch = samples.slice(from, from + BATCH).map(({ result }) => result)
+        results.push(...(await knowledge.adjust(database.db, ACCOUNT, batch)))
+      }
+      const counter = new ResultCounter()
+      const bounced = { all: 0, mailed: 0 }
+      for (const [index, result] of results.entries()) {
+        counter.add(getActionCase(result), result.evidence.operator?.name ?? null, 1)
+        if (samples[index]?.isAlive) continue
+        bounced.all++
+        if (decide(result, 'balanced').action.startsWith('send')) bounced.mailed++
+      }
+      const model = await knowledge.getBounceModel(ACCOUNT)
+      const { before, after } = projectList(counter.groups(), { policy: 'balanced', model })
+      lists.push({
+        size,
+        before: compareWith(before, bounced.all),
+        after: compareWith(after, bounced.mailed),
+      })
+    }
+  }
+  return lists
+}
+
+function compareWith(projected: BounceProjection, bounced: number): Covered {
+  const rate = bounced / projected.addresses
+  const { rateMin, rateMax } = projected
+  return {
+    covers: rateMin <= rate && rate <= rateMax,
+    width: rateMax - rateMin,
+    error: Math.abs(projected.rate - rate),
+  }
+}
+
 console.log(`Machine: ${machine()}.`)
 console.log(
   `\n### Calibration after a simulated year, measured on ${MEASURED} new addresses, ${SEEDS.length} seeds\n`,
@@ -244,11 +300,37 @@ console.log(
 const FIGURES = ['ECE', 'ECE by reason and operator', 'Brier score', 'wrong verdicts']
 console.log(`| feedback | ${FIGURES.join(' | ')} |`)
 console.log('|---|---|---|---|---|')
+const projections: string[] = []
 for (const pieces of PIECES) {
   const runs: number[][] = []
-  for (const seed of SEEDS) runs.push(await simulate(pieces, seed))
+  const lists: Covering[] = []
+  for (const seed of SEEDS) {
+    const run = await simulate(pieces, seed)
+    runs.push(run.figures)
+    lists.push(...run.lists)
+  }
+  for (const [size, all] of Map.groupBy(lists, list => list.size)) {
+    const cells = [all.map(list => list.before), all.map(list => list.after)].flatMap(toCells)
+    projections.push(`| ${pieces} | ${size} | ${cells.join(' | ')} |`)
+  }
   const cells = FIGURES.map((_, n) => describeFigure(runs.map(run => run[n] ?? 0)))
   console.log(`| ${pieces} | ${cells.join(' | ')} |`)
+}
+
+console.log(`
+### Projected bounce rates against the truth, ${LISTS} lists of each size and seed
+
+| feedback | addresses | covered | error | width | covered, actions followed | error | width |
+|---|---|---|---|---|---|---|---|
+${projections.join('\n')}`)
+
+/** The share of intervals with the truth in them, the mean error, and the mean width, in points. */
+function toCells(all: readonly Covered[]): string[] {
+  const mean = (figure: (one: Covered) => number) =>
+    all.reduce((sum, one) => sum + figure(one), 0) / all.length
+  const covered = mean(({ covers }) => Number(covers))
+  const points = (share: number) => (100 * share).toFixed(1)
+  return [`${points(covered)}%`, points(mean(one => one.error)), points(mean(one => one.width))]
 }
 
 /** The mean and the standard deviation. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { ACTION_ROWS } from '../src/engine/verdict/action.ts'
+import { BOUNCE_RATES } from '../src/feedback/bounce-rates.ts'
 import { EVENT_TYPES, SENT_KINDS } from '../src/webhooks/event-types.ts'
 import { readDoc, replaceTable } from './support/markdown.ts'
 
@@ -10,6 +11,13 @@ const TABLES: [page: string, header: string, rows: string[][]][] = [
     'docs/webhooks.md',
     '| event | meaning |',
     SENT_KINDS.map(kind => [`\`${kind}\``, EVENT_TYPES[kind].description]),
+  ],
+  [
+    'docs/projection.md',
+    '| result | bounces | weight | source |',
+    Object.entries(BOUNCE_RATES).map(([which, { rate, weight, source }]) => [
+      ...[`\`${which}\``, `${Number((100 * rate).toFixed(1))}%`, String(weight), source],
+    ]),
   ],
   [
     'docs/verdicts.md',

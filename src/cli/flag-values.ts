@@ -21,6 +21,16 @@ export function parseInteger(
   )
 }
 
+/** Parses a percentage, such as `3%`, as a share from 0 to 1. Throws EvError('usage'). */
+export function parseRate(flag: string, value: string): number {
+  const [, digits] = /^(\d{1,3}(?:\.\d{1,4})?)%$/.exec(value) ?? []
+  if (digits !== undefined && Number(digits) <= 100) return Number(digits) / 100
+  throw new EvError(
+    'usage',
+    `${flag} is "${sanitizeText(value, 40)}"; it takes a percentage from 0% to 100%, such as 3%.`,
+  )
+}
+
 /** Parses a port to listen on; 0 for a free port. */
 export const parsePort = (flag: string, value: string): number =>
   parseInteger(flag, value, [0, 65_535])

@@ -1,5 +1,7 @@
+import type { ActionCase } from '../engine/verdict/action.ts'
 import { type Reason, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import { averageByLikelihood, type Cell, logLikelihood, posteriorMean } from './beta-binomial.ts'
+import { BOUNCE_RATES } from './bounce-rates.ts'
 import type { CatchAllCount, VerdictCount } from './feedback-counts.ts'
 import { type Aged, estimateNow, PRIOR_WEIGHT, sumAged } from './share-over-time.ts'
 
@@ -44,13 +46,41 @@ export function buildModel(
   now: number,
 ): CalibrationModel {
   const reasons = [...Map.groupBy(counts.map(toUndeliverable), ({ reason }) => reason)].map(
-    ([reason, all]) => buildReason(reason, all, { domains, now }),
+    ([reason, all]) => {
+      const prior = fixedShare(reason)
+      const model = buildReason(all, { prior, domains: reason === CATCH_ALL ? domains : [], now })
+      return { reason, prior, model }
+    },
   )
-  const groups = reasons.map(({ reason, model }) => ({ ...model.cell, mean: fixedShare(reason) }))
+  const groups = reasons.map(({ prior, model }) => ({ ...model.cell, mean: prior }))
   return {
     reasons: new Map(reasons.map(({ reason, model }) => [reason, model])),
     reasonWeight: fitWeight(groups),
   }
+}
+
+/** The reported outcomes by the case of the verdict; `correct` counts bounces. */
+export type BounceModel = ReadonlyMap<string, ReasonModel>
+
+/** Estimates how often mail bounced, by the case of the verdict. A pure function. */
+export function buildBounceModel(counts: readonly VerdictCount[], now: number): BounceModel {
+  const bounces = counts.map(toBounces)
+  return new Map(
+    [...Map.groupBy(bounces, ({ reason }) => reason)].map(([which, all]) => {
+      const prior = BOUNCE_RATES[which as ActionCase]?.rate ?? 0.5
+      return [which, buildReason(all, { prior, domains: [], now })] as const
+    }),
+  )
+}
+
+/** A verdict is correct if mail arrived and it was deliverable, or bounced and it was not. */
+function toBounces(count: VerdictCount): VerdictCount {
+  const [reason = '', risk] = count.reason.split('/')
+  const isDeliverable = risk === 'low' || VERDICT_BY_REASON[reason as Reason]?.deliverable === true
+  const [correct, wrong] = isDeliverable
+    ? [count.wrong, count.correct]
+    : [count.correct, count.wrong]
+  return { ...count, reason: risk === 'medium' ? reason : count.reason, correct, wrong }
 }
 
 /** Verdicts of all catch-all domains are compared as if none of them were deliverable. */
@@ -62,14 +92,19 @@ function toUndeliverable(count: VerdictCount): VerdictCount {
     : { ...count, reason }
 }
 
+type ReasonOptions = {
+  /** The expected share without counts. */
+  readonly prior: number
+  readonly domains: readonly CatchAllCount[]
+  readonly now: number
+}
+
 function buildReason(
-  reason: string,
   counts: readonly VerdictCount[],
-  { domains, now }: { readonly domains: readonly CatchAllCount[]; readonly now: number },
-) {
-  const fixed = fixedShare(reason)
-  const cell = estimateNow(counts, fixed, now)
-  const mean = posteriorMean(cell, fixed, PRIOR_WEIGHT)
+  { prior, domains, now }: ReasonOptions,
+): ReasonModel {
+  const cell = estimateNow(counts, prior, now)
+  const mean = posteriorMean(cell, prior, PRIOR_WEIGHT)
   const byOperator = Map.groupBy(counts, ({ operator }) => operator)
   byOperator.delete('')
   const largest = [...byOperator]
@@ -78,14 +113,13 @@ function buildReason(
     .slice(0, GROUPS_MAX)
     .map(({ operator, all }) => [operator, estimateNow(all, mean, now)] as const)
   const cells = new Map(largest)
-  const model: ReasonModel = {
+  return {
     cell,
     // There may be 100,000 others, most of which no verdict asks for.
     findOperator: operator => cells.get(operator) ?? sumAged(byOperator.get(operator) ?? [], now),
     operatorWeight: fitWeight(largest.map(([, one]) => ({ ...one, mean }))),
-    ...fitDomains(reason === CATCH_ALL ? domains : []),
+    ...fitDomains(domains),
   }
-  return { reason, model }
 }
 
 const sizeOf = (counts: readonly VerdictCount[]) =>

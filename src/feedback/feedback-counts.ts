@@ -67,6 +67,29 @@ export async function getDayCounts(
   }))
 }
 
+/** Complaints are compared with the mail that arrived in these days. */
+const COMPLAINT_DAYS = 30
+
+/**
+ * Returns the reported complaints of the last 30 days for each reported delivery, 0 to 1; null
+ * without deliveries.
+ */
+export async function getComplaintRate(
+  { clock, reader }: Database,
+  accountId: string,
+): Promise<number | null> {
+  const rows = await reader
+    .selectFrom('feedback_day')
+    .select(['kind', eb => eb.fn.sum<number>('pieces').as('pieces')])
+    .where('account_id', '=', accountId)
+    .where('day', '>', clock.now() - COMPLAINT_DAYS * DAY)
+    .groupBy('kind')
+    .execute()
+  const pieces = (kind: FeedbackKind) => Number(rows.find(row => row.kind === kind)?.pieces ?? 0)
+  const delivered = pieces('delivered')
+  return delivered === 0 ? null : Math.min(1, pieces('complained') / delivered)
+}
+
 /** Numbers of addresses of a domain by their newest outcome. */
 export type DomainCount = {
   readonly domain: string

@@ -3,7 +3,12 @@ import { addressKey, isFault } from '../engine/address/address.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import { MINUTE } from '../platform/clock.ts'
 import { adjustResult, CALIBRATED, countedReason } from './adjust-result.ts'
-import { buildModel, type CalibrationModel } from './calibration-model.ts'
+import {
+  type BounceModel,
+  buildBounceModel,
+  buildModel,
+  type CalibrationModel,
+} from './calibration-model.ts'
 import { getCatchAllCounts, getDomainCounts, getVerdictCounts } from './feedback-counts.ts'
 import {
   type AddressState,
@@ -29,9 +34,12 @@ const REFRESH_MS = MINUTE
  */
 const KEEP_FACTOR = 50
 
+/** What the counts of an account say. */
+type Models = { readonly calibration: CalibrationModel; readonly bounces: BounceModel }
+
 type CachedModel = {
   readonly at: number
-  readonly model: Promise<CalibrationModel>
+  readonly model: Promise<Models>
   /** Whether there is newer feedback of this process. */
   isStale: boolean
   /** Maximum time for which a stale model is used, in ms. */
@@ -76,7 +84,7 @@ export class FeedbackKnowledge {
     const keys = results.map(keyOf)
     const known = await this.#readStates(trx, owner, keys)
     const domains = await getDomainCounts(trx, owner, catchAllDomains(results))
-    const model = this.#settings.calibration ? await this.#model(owner) : null
+    const model = this.#settings.calibration ? (await this.#model(owner)).calibration : null
     const adjusted = results.map((result, index) =>
       adjustResult(result, {
         state: known.get(keys[index] ?? '') ?? null,
@@ -86,6 +94,13 @@ export class FeedbackKnowledge {
     )
     await putVerdicts(trx, toVerdicts(accountId, adjusted))
     return adjusted
+  }
+
+  /** Returns how often mail of an account bounced; null without feedback. */
+  async getBounceModel(accountId: string): Promise<BounceModel | null> {
+    if (!(await this.isEnrolled(accountId))) return null
+    const owner = this.#settings.feedbackScope === 'all' ? null : accountId
+    return (await this.#model(owner)).bounces
   }
 
   /** The newest outcome of each address. */
@@ -116,7 +131,7 @@ export class FeedbackKnowledge {
     return this.#enrolled.accounts
   }
 
-  #model(owner: string | null): Promise<CalibrationModel> {
+  #model(owner: string | null): Promise<Models> {
     const { clock } = this.#database
     const now = clock.monotonicNow()
     const name = owner ?? ALL
@@ -138,12 +153,13 @@ export class FeedbackKnowledge {
     return built.model
   }
 
-  async #build(owner: string | null): Promise<CalibrationModel> {
+  async #build(owner: string | null): Promise<Models> {
     const [counts, domains] = await Promise.all([
       getVerdictCounts(this.#database, owner),
       getCatchAllCounts(this.#database, owner),
     ])
-    return buildModel(counts, domains, this.#database.clock.now())
+    const now = this.#database.clock.now()
+    return { calibration: buildModel(counts, domains, now), bounces: buildBounceModel(counts, now) }
   }
 }
 

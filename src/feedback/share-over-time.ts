@@ -30,9 +30,9 @@ const CHANGE_TOTAL_MIN = 30
 /** Counts below this weight are left out. */
 const COUNT_WEIGHT_MIN = 0.001
 /** Most shares are constant, or change without direction: one in ten is expected to have a trend. */
-const TREND_PROBABILITY = 0.1
+export const TREND_PROBABILITY = 0.1
 /** The standard deviation of trends, in share per day: a share that changes by 0.3 in a year. */
-const TREND_DEVIATION = 0.3 / 365
+export const TREND_DEVIATION = 0.3 / 365
 /** The lowest variance of a share, so that one of exactly 0 or 1 leaves a trend uncertain. */
 const VARIANCE_MIN = 0.001
 

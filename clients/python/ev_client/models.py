@@ -220,6 +220,18 @@ class BatchRequestItem(TypedDict):
     id: NotRequired[str]
 
 
+class BounceProjection(TypedDict):
+    """Mail to every address."""
+
+    # Addresses that are mailed.
+    addresses: int
+    # Expected share of the mail that bounces, 0 to 1.
+    bounce_rate: float
+    # The rate of one mailing is between this and `bounce_rate_max` in 95% of cases.
+    bounce_rate_min: float
+    bounce_rate_max: float
+
+
 class Breakdown(TypedDict):
     success: Literal[True]
     data: BreakdownData
@@ -237,6 +249,9 @@ class BreakdownData(TypedDict):
     operators: List[BreakdownDataOperator]
     # Rows of all operators that aren't listed.
     operators_left: int
+    # Rows by action, by the action policy of the account.
+    actions: BreakdownDataActions
+    projection: ListProjection
 
 
 _BreakdownDataReasonKeywords = TypedDict(
@@ -256,6 +271,15 @@ class BreakdownDataOperator(TypedDict):
     operator: Optional[str]
     count: int
     classes: ClassCounts
+
+
+class BreakdownDataActions(TypedDict):
+    """Rows by action, by the action policy of the account."""
+
+    send: int
+    send_with_care: int
+    retry_later: int
+    suppress: int
 
 
 class BucketAccess(TypedDict):
@@ -1847,6 +1871,27 @@ class Limits(TypedDict):
 
 class LimitsData(TypedDict):
     limits: List[Limit]
+
+
+class ListProjection(TypedDict):
+    before: BounceProjection
+    after: Any
+    # Bounces and deliveries that the account reported about such results, weighted by their
+    # age. With 0, the rates are assumptions.
+    reports: int
+    # Reported complaints of the last 30 days for each reported delivery. Null without
+    # deliveries. Verification predicts no complaints.
+    complaint_rate: Optional[float]
+    # Limits of Amazon SES and Gmail, for comparison.
+    limits: ListProjectionLimits
+
+
+class ListProjectionLimits(TypedDict):
+    """Limits of Amazon SES and Gmail, for comparison."""
+
+    ses_bounce_review: float
+    ses_bounce_pause: float
+    gmail_complaints: float
 
 
 class ListedJob(TypedDict):

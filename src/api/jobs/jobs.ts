@@ -1,4 +1,8 @@
 import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { getComplaintRate } from '../../feedback/feedback-counts.ts'
+import { presentProjection } from '../../feedback/present-projection.ts'
+import { projectList } from '../../feedback/projection.ts'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
@@ -10,7 +14,9 @@ import {
 import type { Breakdown as Counted } from '../../jobs/results/breakdown.ts'
 import { resumeJob } from '../../jobs/resume-job.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
+import { getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
+import type { Env } from '../context.ts'
 import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
@@ -36,7 +42,7 @@ import { type ResultDeps, resultRoutes } from './results.ts'
 import { type ReverifyDeps, reverifyRoutes } from './reverify.ts'
 import { type StatusDeps, statusRoutes } from './status.ts'
 
-type JobDeps = Pick<ApiDeps, 'breakdowns' | 'database' | 'guard' | 'outlooks'> &
+type JobDeps = Pick<ApiDeps, 'breakdowns' | 'database' | 'feedback' | 'guard' | 'outlooks'> &
   IdempotencyDeps &
   DownloadRouteDeps &
   DownloadLinkDeps &
@@ -122,9 +128,10 @@ type ListedJob = Omit<ReturnType<typeof presentJob>, 'success'>
 function breakdownRoutes(service: JobDeps) {
   const breakdown = route(service, 'GET /v1/jobs/{id}/breakdown', {
     id: 'getBreakdown',
-    summary: 'Count the results of a job by class, reason and operator',
+    summary:
+      'Count the results of a job by class, action, reason and operator, and project its bounces',
     description:
-      'Returns the counts, most frequent first, with at most 20 operators. The counts of a running job can be one second old, or up to two minutes for a list of a million rows.',
+      'Returns the counts, most frequent first, with at most 20 operators. `projection` has the bounce rate to expect of mail to all addresses, and to those with the actions `send` and `send_with_care`. The counts of a running job can be one second old, or up to two minutes for a list of a million rows.',
     scope: 'jobs:read',
     params: jobParams,
     answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
@@ -133,9 +140,21 @@ function breakdownRoutes(service: JobDeps) {
     const { id } = c.req.valid('param')
     const counted = await service.breakdowns.get(await loadJob(c, service, id))
     // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
-    const data = presentBreakdown(await loadJob(c, service, id), counted)
+    const data = {
+      ...presentBreakdown(await loadJob(c, service, id), counted),
+      ...(await projectBounces(c, service, counted)),
+    }
     return c.json({ success: true as const, data }, 200)
   })
+}
+
+/** The rows by action, and the projected bounces, by the policy and the reports of the account. */
+async function projectBounces(c: Context<Env>, service: JobDeps, { groups }: Counted) {
+  const { id } = c.get('caller').account
+  const model = await service.feedback.getBounceModel(id)
+  const projected = projectList(groups, { policy: getActionPolicy(c, service), model })
+  const complaintRate = await getComplaintRate(service.database, id)
+  return presentProjection(projected, complaintRate)
 }
 
 const presentBreakdown = (

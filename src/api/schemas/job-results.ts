@@ -115,6 +115,39 @@ const classCounts = z
   .object({ deliverable: count, risky: count, undeliverable: count, unknown: count })
   .openapi('ClassCounts')
 
+const rate = z.number().min(0).max(1)
+
+const bounces = z
+  .object({
+    addresses: count.openapi({ description: 'Addresses that are mailed.' }),
+    bounce_rate: rate.openapi({ description: 'Expected share of the mail that bounces, 0 to 1.' }),
+    bounce_rate_min: rate.openapi({
+      description: 'The rate of one mailing is between this and `bounce_rate_max` in 95% of cases.',
+    }),
+    bounce_rate_max: rate,
+  })
+  .openapi('BounceProjection')
+
+const projection = z
+  .object({
+    before: bounces.openapi({ description: 'Mail to every address.' }),
+    after: bounces.openapi({
+      description: 'Mail to the addresses with the actions `send` and `send_with_care`.',
+    }),
+    reports: count.openapi({
+      description:
+        'Bounces and deliveries that the account reported about such results, weighted by their age. With 0, the rates are assumptions.',
+    }),
+    complaint_rate: rate.nullable().openapi({
+      description:
+        'Reported complaints of the last 30 days for each reported delivery. Null without deliveries. Verification predicts no complaints.',
+    }),
+    limits: z
+      .object({ ses_bounce_review: rate, ses_bounce_pause: rate, gmail_complaints: rate })
+      .openapi({ description: 'Limits of Amazon SES and Gmail, for comparison.' }),
+  })
+  .openapi('ListProjection')
+
 export const Breakdown = successBody(
   z.object({
     total: count.openapi({ description: 'Rows of the list.' }),
@@ -139,6 +172,10 @@ export const Breakdown = successBody(
       }),
     ),
     operators_left: count.openapi({ description: "Rows of all operators that aren't listed." }),
+    actions: z
+      .object({ send: count, send_with_care: count, retry_later: count, suppress: count })
+      .openapi({ description: 'Rows by action, by the action policy of the account.' }),
+    projection,
   }),
 ).openapi('Breakdown')
 
@@ -201,5 +238,23 @@ export const BREAKDOWN_EXAMPLE = {
       },
     ],
     operators_left: 80,
+    actions: { send: 250, send_with_care: 50, retry_later: 20, suppress: 100 },
+    projection: {
+      before: {
+        addresses: 420,
+        bounce_rate: 0.2764,
+        bounce_rate_min: 0.2353,
+        bounce_rate_max: 0.3216,
+      },
+      after: {
+        addresses: 300,
+        bounce_rate: 0.05,
+        bounce_rate_min: 0.0142,
+        bounce_rate_max: 0.1612,
+      },
+      reports: 0,
+      complaint_rate: null,
+      limits: { ses_bounce_review: 0.05, ses_bounce_pause: 0.1, gmail_complaints: 0.003 },
+    },
   },
 }

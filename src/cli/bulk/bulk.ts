@@ -12,13 +12,17 @@ import {
 } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import type { ActionPolicy } from '../../engine/verdict/action.ts'
+import { getComplaintRate } from '../../feedback/feedback-counts.ts'
+import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
+import { presentBounces, presentProjection } from '../../feedback/present-projection.ts'
+import { type BounceProjection, projectBounces, projectList } from '../../feedback/projection.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError } from '../../platform/error.ts'
-import { formatNumber } from '../../platform/format.ts'
+import { formatNumber, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -56,7 +60,7 @@ import {
 import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
-import { summaryObject, summaryText } from './summary.ts'
+import { formatRate, formatRates, summaryObject, summaryText } from './summary.ts'
 import { work } from './work.ts'
 
 export type BulkFlags = SourceFlags &
@@ -75,6 +79,8 @@ export type ResumeFlags = {
   /** Replaces files that ev did not write. */
   readonly force?: boolean
   readonly json?: boolean
+  /** The share of bounces, 0 to 1, above which the exit code is 1. */
+  readonly failAbove?: number
   readonly [setting: string]: unknown
 }
 
@@ -278,7 +284,7 @@ async function finish(
   config: Config,
   run: BulkRun,
 ): Promise<number> {
-  const { list, lists, files, flags, job, reachability, live, say } = run
+  const { list, lists, files, flags, job, policy, reachability, live, say } = run
   const clock = context.clock
   const startedAt = clock.monotonicNow()
   const interrupted =
@@ -300,13 +306,42 @@ async function finish(
   await deleteStdinCopy(database, config, now)
   const tookMs = clock.monotonicNow() - startedAt
   const doneNow = now.done - job.done
-  say(summaryText(now, { doneNow, tookMs, written, flags, dialect: list.dialect }))
+  const { groups, writtenGroups } = written.counts
+  const model = await new FeedbackKnowledge(database, config).getBounceModel(OWNER)
+  const projection = projectList(groups, { policy, model })
+  const complaintRate = await getComplaintRate(database, OWNER)
+  const { dialect } = list
+  say(summaryText(now, { doneNow, tookMs, written, projection, complaintRate, flags, dialect }))
   const hint = reachability.atEnd()
   if (hint !== null) printMessage(context, 'warning', hint)
+  const limit = flags.failAbove
+  const check =
+    limit === undefined ? null : checkBounces(projectBounces(writtenGroups, model), limit)
   if (flags.json && flags.output !== '-') {
-    printJson(context, summaryObject(now, flags, written))
+    const shown = summaryObject(now, flags, written)
+    const projected = presentProjection(projection, complaintRate)
+    printJson(context, { ...shown, ...projected, ...(check === null ? {} : check.object) })
   }
-  return 0
+  if (check?.message == null) return 0
+  printMessage(context, 'error', check.message)
+  return BOUNCES_EXIT_CODE
+}
+
+/** The owner of lists and feedback of the command line. */
+const OWNER = ''
+
+/** The exit code if the projected bounce rate is above that of --fail-above. */
+const BOUNCES_EXIT_CODE = 1
+
+/** Compares the projected bounce rate of mail to the rows of the output with --fail-above. */
+function checkBounces(written: BounceProjection, limit: number) {
+  const isExceeded = written.rate > limit
+  return {
+    object: { fail_above: { limit, exceeded: isExceeded, ...presentBounces(written) } },
+    message: isExceeded
+      ? `Mail to the ${pluralize(written.addresses, 'address', 'addresses')} of the output is expected to bounce at ${formatRates(written)}, above --fail-above ${formatRate(limit)}.`
+      : null,
+  }
 }
 
 /**

@@ -1,9 +1,11 @@
 import { type ListDialect, type ListRow, readList } from '../../csv/csv.ts'
 import type { TextEncoding } from '../../csv/encoder.ts'
 import type { Database } from '../../db/database.ts'
+import { getActionCase } from '../../engine/verdict/action.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
 import { decodeResult } from '../../engine/verdict/stored-result.ts'
 import { type Class, type Result, toClass } from '../../engine/verdict/verdict.ts'
+import { ResultCounter, type ResultGroup } from '../../feedback/projection.ts'
 import type { IsFirst } from '../../jobs/import/import-counter.ts'
 import { resultPage } from '../../jobs/results/result-store.ts'
 import { EvError } from '../../platform/error.ts'
@@ -22,6 +24,10 @@ export type ResultCounts = {
   readonly reasons: Readonly<Record<Class, ReadonlyMap<Reason, number>>>
   /** Rows with a suggested correction. */
   readonly suggestions: number
+  /** All rows by case and operator. */
+  readonly groups: readonly ResultGroup[]
+  /** The rows of the output. */
+  readonly writtenGroups: readonly ResultGroup[]
 }
 
 export type WrittenOutput = {
@@ -139,6 +145,7 @@ async function writeRows(
     unknown: new Map<Reason, number>(),
   }
   let suggestions = 0
+  const [all, written] = [new ResultCounter(), new ResultCounter()]
   let after = 0
   for await (const batch of readList(list.bytes(), list.dialect)) {
     if (stopping?.aborted) throw stopped()
@@ -156,13 +163,19 @@ async function writeRows(
       const ofClass = reasons[toClass(verdict)]
       ofClass.set(verdict.reason, (ofClass.get(verdict.reason) ?? 0) + 1)
       if (evidence.suggestion !== null) suggestions++
+      const which = getActionCase(result)
+      const operator = evidence.operator?.name ?? null
+      all.add(which, operator, 1)
       if (isFirst !== null && !isFirst(stored)) continue
-      writerByClass.get(toClass(result.verdict))?.add({ row, result })
+      const writer = writerByClass.get(toClass(verdict))
+      if (writer === undefined) continue
+      written.add(which, operator, 1)
+      writer.add({ row, result })
     }
     after += batch.length
     for (const writer of writers) await writer.flush()
   }
-  return { reasons, suggestions }
+  return { reasons, suggestions, groups: all.groups(), writtenGroups: written.groups() }
 }
 
 const stopped = () =>

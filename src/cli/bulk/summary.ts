@@ -1,5 +1,11 @@
 import type { ListDialect } from '../../csv/csv.ts'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
+import {
+  type BounceProjection,
+  type ListProjection,
+  PROVIDER_LIMITS,
+} from '../../feedback/projection.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../../platform/format.ts'
 import type { SourceFlags } from './list-source.ts'
@@ -10,6 +16,9 @@ type SummaryInput = {
   readonly doneNow: number
   readonly tookMs: number
   readonly written: WrittenOutput
+  readonly projection: ListProjection
+  /** Reported complaints for each reported delivery; null without deliveries. */
+  readonly complaintRate: number | null
   readonly flags: SourceFlags
   readonly dialect: ListDialect
 }
@@ -17,7 +26,7 @@ type SummaryInput = {
 /** Formats the results of a finished job: counts, files and what to do next. */
 export function summaryText(
   job: Job,
-  { doneNow, tookMs, written, flags, dialect }: SummaryInput,
+  { doneNow, tookMs, written, projection, complaintRate, flags, dialect }: SummaryInput,
 ): string {
   const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
   const speed = rate === 0 ? '' : ` (${formatNumber(rate)}/s)`
@@ -28,6 +37,7 @@ export function summaryText(
     '',
     `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)}${speed}${writtenText(job, written)}`,
     ...encodingText(dialect, written),
+    ...projectionLines(projection, complaintRate),
     ...nextSteps(job, flags, written.counts),
   ].join('\n')
 }
@@ -50,6 +60,35 @@ function classLines(job: Job, klass: Class, { reasons }: ResultCounts): string[]
     ...sorted.slice(0, REASONS_SHOWN).map(([reason, count]) => line(`    ${reason}`, count)),
     ...(others === 0 ? [] : [line('    other reasons', others)]),
   ]
+}
+
+/** Formats the rows by action, and the bounces to expect beside the limits of providers. */
+function projectionLines(
+  { actions, before, after, reports }: ListProjection,
+  complaintRate: number | null,
+): string[] {
+  const { sesBounceReview, sesBouncePause, gmailComplaints } = PROVIDER_LIMITS
+  const counts = ACTIONS.map(action => `${action} ${formatNumber(actions[action])}`).join(', ')
+  const basis =
+    reports === 0
+      ? 'These rates are assumptions, as no bounces and deliveries are reported'
+      : `These rates are from ${pluralize(reports, 'report')} of bounces and deliveries, and assumptions`
+  const complaints =
+    complaintRate === null ? '' : `; ${formatRate(complaintRate)} of your mail is reported as spam`
+  return [
+    `Actions: ${counts}.`,
+    `Expected bounces: ${formatRates(before)} of mail to all addresses, ${formatRates(after)} if you follow the actions.`,
+    `${basis}. Amazon SES reviews accounts from ${formatRate(sesBounceReview)} and may pause them from ${formatRate(sesBouncePause)}; Gmail limits complaints to ${formatRate(gmailComplaints)}${complaints}.`,
+  ]
+}
+
+/** Formats a share, such as `3%` or `0.25%`. */
+export const formatRate = (rate: number): string => `${Number((100 * rate).toFixed(2))}%`
+
+/** Formats a projected rate with its interval, such as `2.1% (0.6% to 7.4%)`. */
+export function formatRates({ rate, rateMin, rateMax }: BounceProjection): string {
+  const percent = (share: number) => `${(100 * share).toFixed(1)}%`
+  return `${percent(rate)} (${percent(rateMin)} to ${percent(rateMax)})`
 }
 
 /** Formats the number of suggestions, and the options that filter and retry rows. */

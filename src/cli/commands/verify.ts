@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
-import { deduplicateOption, metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
+import { deduplicateOption, metadataOption, OUTPUT_FORMATS, parseRate } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
 const VERIFY_EXAMPLES = `
@@ -49,6 +49,7 @@ Examples:
   ev bulk list.csv
   ev bulk list.csv -o good.csv --only deliverable
   ev bulk list.csv -o out.csv --split
+  ev bulk list.csv --fail-above 3%
   ev bulk customers.csv --column "Work email" -o out.csv
   ev bulk customers.xlsx --sheet Customers
   ev bulk list.csv.gz -o out.xlsx
@@ -59,7 +60,9 @@ Examples:
 Without -o, the results of list.csv are written to list.verified.csv, and those of customers.xlsx to
 customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
-Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.`
+Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.
+
+Exit codes: 0 the output is complete; 1 it is complete, but its mail is expected to bounce above --fail-above.`
 
 export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetExitCode): void {
   bulk
@@ -90,6 +93,12 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
+    .addOption(
+      new Option(
+        '--fail-above <rate>',
+        'exit with 1 if more of the mail to the written rows is expected to bounce, such as 3%',
+      ).argParser((value: string) => parseRate('--fail-above', value)),
+    )
     .option('--no-wait', 'finish without waiting for greylisting, pauses and blocks')
     .option('--force', 'replace an output file that ev did not write')
     .option('--fresh', 'discard an unfinished run of this list and start over')

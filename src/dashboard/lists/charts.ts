@@ -7,7 +7,7 @@ import { bars, donut, measureOf } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
-import { card } from '../page/parts.ts'
+import { card, facts } from '../page/parts.ts'
 import { CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
 import { rowsLink } from './filter.ts'
 
@@ -81,6 +81,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
     <div class="charts grid">
       <div>
         ${classChart(id, data.classes)}
+        ${card({ title: 'Expected bounces', id: 'bounces', body: bounces(data) })}
         ${card({ title: 'By provider', body: byOperator(data) })}
       </div>
       <div>
@@ -93,6 +94,37 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
 }
 
 type Counts = Breakdown['data']
+
+/** Renders the bounces to expect before and after the actions, beside the limits of providers. */
+function bounces({ actions, projection }: Counts): Html {
+  const { before, after, reports, complaint_rate: complaints, limits } = projection
+  const percent = (share: number) => `${(100 * share).toFixed(1)}%`
+  const rates = (one: typeof before) =>
+    one.addresses === 0
+      ? 'No addresses'
+      : `${percent(one.bounce_rate)} (${percent(one.bounce_rate_min)} to ${percent(one.bounce_rate_max)})`
+  const basis =
+    reports === 0
+      ? 'The rates are assumptions: report bounces and deliveries to measure your own.'
+      : `The rates are from ${pluralize(reports, 'report')} of your mail, and assumptions.`
+  return html`
+    ${facts([
+      ['Mail to all addresses', rates(before)],
+      ['If you follow the actions', rates(after)],
+      ...ACTION_NAMES.map(([action, name]) => [name, formatNumber(actions[action])] as const),
+      ...(complaints === null
+        ? []
+        : ([['Reported as spam, 30 days', percent(complaints)]] as const)),
+    ])}
+    <p><small>${basis} Amazon SES reviews accounts from ${percent(limits.ses_bounce_review)} bounces and may pause them from ${percent(limits.ses_bounce_pause)}; Gmail limits complaints to ${percent(limits.gmail_complaints)}.</small></p>`
+}
+
+const ACTION_NAMES = [
+  ['send', 'Send'],
+  ['send_with_care', 'Send with care'],
+  ['retry_later', 'Retry later'],
+  ['suppress', 'Suppress'],
+] as const
 
 /** Renders the rows with a result by class, as links that filter the rows. */
 export const classChart = (id: string, classes: Counts['classes']): Html =>

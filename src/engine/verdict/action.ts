@@ -133,12 +133,14 @@ export const ACTION_ROWS: Readonly<Record<ActionCase, Row>> = {
 }
 
 /** Returns the case of a verdict by the reason and its risk. */
-const toCase = ({ reason, risk }: Pick<Verdict, 'reason' | 'risk'>): ActionCase => {
+export const toCase = ({ reason, risk }: Pick<Verdict, 'reason' | 'risk'>): ActionCase => {
   if (reason === 'catch_all' && (risk === 'low' || risk === 'high')) return `catch_all/${risk}`
   return reason === 'possible_typo' && risk === 'high' ? 'possible_typo/high' : reason
 }
 
-const decideCase = (which: ActionCase, policy: ActionPolicy): Decision => DECISIONS[policy][which]
+/** Returns what to do in a case. */
+export const decideCase = (which: ActionCase, policy: ActionPolicy): Decision =>
+  DECISIONS[policy][which]
 
 function buildDecision({ because, advice, ...actions }: Row, policy: ActionPolicy): Decision {
   const action = actions[policy]
@@ -155,14 +157,18 @@ const DECISIONS = Object.fromEntries(
   ]),
 ) as Readonly<Record<ActionPolicy, Readonly<Record<ActionCase, Decision>>>>
 
+/** Returns the case of a result. */
+export const getActionCase = ({
+  verdict,
+  evidence,
+}: Pick<Result, 'verdict' | 'evidence'>): ActionCase =>
+  evidence.feedback?.kind === 'complained' ? 'complained' : toCase(verdict)
+
 /** Returns what to do with an address. A pure function, also of results that are stored. */
 export const decide = (
-  { verdict, evidence }: Pick<Result, 'verdict' | 'evidence'>,
+  result: Pick<Result, 'verdict' | 'evidence'>,
   policy: ActionPolicy,
-): Decision =>
-  evidence.feedback?.kind === 'complained'
-    ? decideCase('complained', policy)
-    : decideVerdict(verdict, policy)
+): Decision => decideCase(getActionCase(result), policy)
 
 /** Returns what to do by the verdict alone, as for a visitor, who must not learn of complaints. */
 export const decideVerdict = (

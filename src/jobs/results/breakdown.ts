@@ -2,8 +2,10 @@ import { sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { nextChunk, runChunk } from '../../db/paging.ts'
 import { textAt } from '../../db/sql-dialect.ts'
-import type { Reason } from '../../engine/verdict/reason.ts'
+import { type ActionCase, toCase } from '../../engine/verdict/action.ts'
+import { type Reason, type Risk, VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
+import { ResultCounter, type ResultGroup } from '../../feedback/projection.ts'
 import { lastPosition, reasonIn } from './result-store.ts'
 
 /**
@@ -18,6 +20,8 @@ export type Breakdown = {
   readonly operators: readonly OperatorCount[]
   /** Number of rows of operators that are not listed. */
   readonly operatorsLeft: number
+  /** For the actions and the projected bounces, which depend on the policy. */
+  readonly groups: readonly ResultGroup[]
 }
 
 type ClassCounts = Readonly<Record<Class, number>>
@@ -50,6 +54,7 @@ export async function countBreakdown(
   const reasons = new Map<string, ReasonCount>()
   const operators = new Map<string | null, Record<Class, number>>()
   const classes = zeroCounts()
+  const counter = new ResultCounter()
   const chunk = nextChunk(database)
   for (let after = 0; after < last; after += chunk) {
     const part = { jobId, after, to: after + chunk }
@@ -59,18 +64,28 @@ export async function countBreakdown(
       ofOperator[group.class] += group.count
       classes[group.class] += group.count
       addReason(reasons, group)
+      counter.add(caseOf(group), group.operator, Number(group.count))
     }
     if (operators.size > operatorsMax) dropRarerHalf(operators)
   }
-  return { classes, ...summarize(classes, reasons, operators) }
+  return { classes, ...summarize(classes, reasons, operators), groups: counter.groups() }
 }
 
 type Group = {
   readonly class: Class
   readonly reason: Reason
   readonly operator: string | null
+  /** Null for an erased address. */
+  readonly risk: Risk | null
+  /** The kind of the newest report about the address; null without one. */
+  readonly feedback: string | null
   readonly count: number
 }
+
+const caseOf = ({ reason, risk, feedback }: Group): ActionCase =>
+  feedback === 'complained'
+    ? 'complained'
+    : toCase({ reason, risk: risk ?? VERDICT_BY_REASON[reason].risk })
 
 function addReason(
   reasons: Map<string, ReasonCount>,
@@ -89,10 +104,12 @@ async function countGroups(
   const { rows } = await sql<Group>`
     select class, ${reasonIn(reader, sql`result`, sql`class`)} as reason,
       ${textAt(reader, sql`result`, ['evidence', 'operator', 'name'])} as operator,
+      ${textAt(reader, sql`result`, ['verdict', 'risk'])} as risk,
+      ${textAt(reader, sql`result`, ['evidence', 'feedback', 'kind'])} as feedback,
       sum(copies) as count
     from item
     where job_id = ${jobId} and position > ${after} and position <= ${to} and state = 'done'
-    group by 1, 2, 3`.execute(reader)
+    group by 1, 2, 3, 4, 5`.execute(reader)
   return rows
 }
 
@@ -112,7 +129,7 @@ function summarize(
   classes: ClassCounts,
   reasons: ReadonlyMap<string, ReasonCount>,
   operators: ReadonlyMap<string | null, ClassCounts>,
-): Omit<Breakdown, 'classes'> {
+): Omit<Breakdown, 'classes' | 'groups'> {
   const done = sumCounts(classes)
   const shown = [...operators]
     .map(([operator, counts]) => ({ operator, count: sumCounts(counts), classes: counts }))

@@ -31,8 +31,52 @@ describe('the breakdown of a job', () => {
         ],
         operators: [{ operator: null, count: 7, classes }],
         operators_left: 0,
+        actions: { send: 2, send_with_care: 2, retry_later: 2, suppress: 1 },
+        projection: {
+          before: {
+            addresses: 7,
+            bounce_rate: expect.any(Number),
+            bounce_rate_min: expect.any(Number),
+            bounce_rate_max: expect.any(Number),
+          },
+          after: expect.objectContaining({ addresses: 4 }),
+          reports: 0,
+          complaint_rate: null,
+          limits: { ses_bounce_review: 0.05, ses_bounce_pause: 0.1, gmail_complaints: 0.003 },
+        },
       },
     })
+  })
+
+  test('projects bounces by the reports of the account, and has its complaints', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: ['valid1@a.example', 'valid2@a.example'] })
+    const rates = async () => {
+      const { data } = await json(BREAKDOWN)
+      return (data as { projection: { reports: number; after: { bounce_rate: number } } })
+        .projection
+    }
+    expect(await rates()).toMatchObject({ reports: 0, after: { bounce_rate: 0.02 } })
+    const report = (kind: string, n: number) => ({ email: `user${n}@b.example`, kind })
+    const reported = Array.from({ length: 40 }, (_, n) =>
+      report(n === 0 ? 'complained' : 'delivered', n),
+    )
+    await json('/v1/feedback', { body: { items: reported } })
+    await database.db
+      .insertInto('feedback_count')
+      .values({
+        account_id: 'acc_1',
+        period: database.clock.now(),
+        reason: 'accepted_email',
+        operator: '',
+        confidence: 95,
+        correct: 0,
+        wrong: 300,
+      })
+      .execute()
+    const after = await rates()
+    expect(after).toMatchObject({ reports: 300, complaint_rate: 0.0256 })
+    expect(after.after.bounce_rate).toBeGreaterThan(0.8)
   })
 
   test('counts a reason by the classes of its rows, which feedback may have changed', async () => {

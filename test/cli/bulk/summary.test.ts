@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, simulatorFlags } from '../../support/cli.ts'
 
@@ -42,6 +42,9 @@ test('the summary names the reasons of each class, the suggestions and the next 
     timeout                     1     0.1%
 
 1,209 rows in 1 s, written to out.csv.
+Actions: send 1,200, send_with_care 4, retry_later 1, suppress 4.
+Expected bounces: 2.2% (0.3% to 15.7%) of mail to all addresses, 2.0% (0.2% to 16.4%) if you follow the actions.
+These rates are assumptions, as no bounces and deliveries are reported. Amazon SES reviews accounts from 5% and may pause them from 10%; Gmail limits complaints to 0.3%.
 1 row has a suggested correction in the column ev_did_you_mean.
 To write only the deliverable rows, run the same command with --only deliverable -o good.csv.
 `)
@@ -72,4 +75,40 @@ test('the summary says how to retry rows whose server could not be reached', asy
     'To retry the 2 unknown rows, run the same command again later, without --no-wait: it reuses cached results.\n',
   )
   expect(summary).not.toContain('--only deliverable')
+})
+
+describe('--fail-above', () => {
+  const ROWS = [...repeat(95, 'valid'), ...repeat(5, 'invalid'), 'timeout@x.example']
+
+  async function run(...args: string[]) {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), ['email', ...ROWS, ''].join('\n'))
+    return runEv(['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', ...args], { home })
+  }
+
+  test('exits with 1 if mail to the rows of the output is expected to bounce more', async () => {
+    const { code, stderr } = await run('--fail-above', '3%')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /\nerror: Mail to the 101 addresses of the output is expected to bounce at 6\.9% \(.*\), above --fail-above 3%\.\n$/,
+    )
+  })
+
+  test('exits with 0 if the rows that are left are below, and JSON has both figures', async () => {
+    const { code, stdout } = await run('--fail-above', '3%', '--only', 'deliverable', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      actions: { send: 95, send_with_care: 0, retry_later: 1, suppress: 5 },
+      projection: { before: { addresses: 101 }, after: { addresses: 95, bounce_rate: 0.02 } },
+      fail_above: { limit: 0.03, exceeded: false, addresses: 95, bounce_rate: 0.02 },
+    })
+  })
+
+  test.each(['3', '0.03', '101%', 'much'])('refuses %s', async value => {
+    const { code, stderr } = await run('--fail-above', value)
+    expect([code, stderr]).toEqual([
+      64,
+      `error: --fail-above is "${value}"; it takes a percentage from 0% to 100%, such as 3%.\n`,
+    ])
+  })
 })

@@ -99,6 +99,9 @@ describe('the page of a list', () => {
     const { text } = await page()
     expect(plain(text)).toContain('Verified 6 rows in 1 min.')
     expect(plain(text)).toContain('By class 6 Deliverable 1 16.7% Risky 2 33.3%')
+    expect(plain(text)).toMatch(
+      /Expected bounces Mail to all addresses \d+\.\d% \(.*\) If you follow the actions \d/,
+    )
     expect(plain(text)).toContain('Timeout 1 16.7%')
     expect(plain(text)).toContain('Timeout The mail server did not answer in time. What to do:')
     expect(plain(text)).toContain('Rows by provider No mail server probed 6 100%')
