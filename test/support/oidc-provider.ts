@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Provider, { type Configuration } from 'oidc-provider'
-import { onTestFinished } from 'vitest'
+import { onFileFinished } from './cleanup.ts'
 
 export const CLIENT = { id: 'ev-client', secret: 'a-secret-for-tests-of-ev' }
 
@@ -15,14 +15,14 @@ export type ProviderAccount = {
 }
 
 /**
- * Starts a certified OpenID provider on loopback, closed after the test. Whoever signs in there is
- * `account`.
+ * Starts a certified OpenID provider on loopback, closed at the end of the test file. Whoever signs in
+ * there is `account`. With the host `localhost`, it is another site than 127.0.0.1 for a browser.
  */
-export async function startOidcProvider(redirectUri: string) {
+export async function startOidcProvider(redirectUri: string, host = '127.0.0.1') {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer = `http://${host}:${(server.address() as AddressInfo).port}`
   const state = { account: null as ProviderAccount | null }
   const provider = new Provider(
     issuer,
@@ -53,7 +53,7 @@ export async function startOidcProvider(redirectUri: string) {
     server.close()
     await once(server, 'close')
   }
-  onTestFinished(async () => {
+  onFileFinished(async () => {
     if (server.listening) await close()
   })
 
