@@ -168,6 +168,7 @@ function tablesIn(text: string): string[] {
 /** Statements that need a table of another module, with the reason. */
 const SHARED_STATEMENTS: Record<string, string> = {
   'jobs/item-claims.ts: member': 'a claim and the membership of its holder are one condition',
+  'jobs/item-claims.ts: setting': 'one member unpins items: the claim is a conditional update',
   'jobs/job-list.ts: account': 'the load of an account is its counter and its open jobs',
   'jobs/job-credits.ts: credit': 'reservations of a database are recounted from its open jobs',
   'jobs/job-credits.ts: hold': 'reservations of a database are recounted from its open jobs',
@@ -175,7 +176,6 @@ const SHARED_STATEMENTS: Record<string, string> = {
   'jobs/job-state.ts: member': 'a result and the membership of its holder are one condition',
   'jobs/member-claims.ts: hold': 'claims without a member are found by one statement',
   'jobs/member-claims.ts: member': 'claims without a member are found by one statement',
-  'jobs/missing-tasks.ts: setting': 'one member reconciles: the claim is a conditional update',
   'maintenance/migrate.ts: item': 'a migration copies all tables',
   'maintenance/migrate.ts: job': 'a migration copies all tables',
   'maintenance/purge-data.ts: answer': 'an address is erased from all tables',

@@ -1,5 +1,5 @@
-import { HeapClock } from '../scale/heap-clock.ts'
 import { exists } from './company.ts'
+import { HeapClock } from './heap-clock.ts'
 import type { Answer, Strategy } from './strategies.ts'
 import { World, type WorldPlan } from './world.ts'
 

@@ -275,10 +275,13 @@ export type ClusterTimings = {
    * have been down for all of them.
    */
   readonly touchMs: number
-  /** Interval of reconciliation: this minimum plus a random part of the spread. */
-  readonly reconcileMinMs: number
-  readonly reconcileSpreadMs: number
-  /** Work that is overdue by more than this has lost its task. */
+  /**
+   * Interval of the search for items bound to an absent egress: this minimum plus a random part of
+   * the spread.
+   */
+  readonly unpinMinMs: number
+  readonly unpinSpreadMs: number
+  /** Items bound to an egress that are overdue by more than this have probably lost it. */
   readonly overdueMs: number
   /** Items bound to an egress that no member has had for this long may use any other. */
   readonly absentMs: number
@@ -292,8 +295,8 @@ export const DEFAULT_CLUSTER_TIMINGS: ClusterTimings = {
   timeoutMs: 2 * SECOND,
   retryMs: SECOND / 2,
   touchMs: 5 * SECOND,
-  reconcileMinMs: 10 * SECOND,
-  reconcileSpreadMs: 5 * SECOND,
+  unpinMinMs: 10 * SECOND,
+  unpinSpreadMs: 5 * SECOND,
   overdueMs: 10 * SECOND,
   absentMs: 5 * MINUTE,
 }

@@ -295,8 +295,7 @@ async function recover(
 ): Promise<void> {
   clearUploads(dataDir)
   await write(database, trx => releaseOrphanedReservations(trx))
-  // Other members may be importing lists and own the open jobs; reconciliation finds abandoned
-  // ones.
+  // Other members may be importing lists; the poll of open jobs finds those to work on.
   if (database.dialect === 'postgres') return
   await deleteLoadingJobs(database)
   const open = await openJobs(database)

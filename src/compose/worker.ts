@@ -22,10 +22,10 @@ import type { ListLoader } from '../engine/lists.ts'
 import { readMachineStatus } from '../engine/machine-status.ts'
 import type { ResultCache } from '../engine/result-cache.ts'
 import { FeedbackKnowledge } from '../feedback/knowledge.ts'
+import { ListWorker } from '../jobs/list/list-worker.ts'
 import { memberClaims } from '../jobs/member-claims.ts'
 import { watchCancellations } from '../jobs/worker/cancellation-poller.ts'
-import { startReconcile } from '../jobs/worker/reconcile.ts'
-import { startWorker } from '../jobs/worker/start-worker.ts'
+import { startUnpinning } from '../jobs/worker/unpin-items.ts'
 import type { JobWorker } from '../jobs/worker/worker-deps.ts'
 import { systemClock } from '../platform/clock.ts'
 import { Priority } from '../platform/priority.ts'
@@ -156,7 +156,7 @@ function build(
   const sandbox = composeEngine(config, externalDeps, { sandbox: true, lists })
   // Measures the real event loop, so it takes the real clock.
   const priority = new Priority(systemClock)
-  const worker = startWorker({
+  const worker = new ListWorker({
     database,
     log,
     random,
@@ -192,20 +192,18 @@ function build(
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
   const { egressPool } = engine
-  const poller =
-    shared === null
-      ? startCancellationPoller(database, worker, externalDeps, timings)
-      : config.work
-        ? startReconcile({
-            database,
-            queue: shared.queue,
-            egressPool,
-            random,
-            log,
-            egresses: shared.clusterDeps.egresses,
-            timings: timings.cluster,
-          })
-        : null
+  const poller = watchCancellations(database, worker, log, timings.worker.cancellationPollMs)
+  const unpinning =
+    shared === null || !config.work
+      ? null
+      : startUnpinning({
+          database,
+          egressPool,
+          random,
+          log,
+          egresses: shared.clusterDeps.egresses,
+          timings: timings.cluster,
+        })
   const clockSync = startClockSync(database, log)
   return {
     database,
@@ -220,13 +218,14 @@ function build(
     stopSoon() {
       isStopping = true
       priority.stop()
-      void poller?.stop()
+      void poller.stop()
+      void unpinning?.stop()
       void worker.stop()
     },
     async close() {
       isStopping = true
       priority.stop()
-      await Promise.all([poller?.stop(), worker.stop(), clockSync.stop()])
+      await Promise.all([poller.stop(), unpinning?.stop(), worker.stop(), clockSync.stop()])
       await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
       await learnedReplies.close()
@@ -300,12 +299,3 @@ async function joinCluster(
  */
 const probingEgresses = ({ egresses, work }: Config) =>
   work ? egresses.map(({ name }) => name) : []
-
-function startCancellationPoller(
-  database: Database,
-  worker: JobWorker,
-  { log }: ExternalDeps,
-  timings: Timings,
-) {
-  return watchCancellations(database, worker, log, timings.worker.cancellationPollMs)
-}

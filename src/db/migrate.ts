@@ -98,6 +98,7 @@ export const MIGRATIONS: Migrations = {
   '0019_job_numbers': { up: addJobNumbers },
   '0020_identities': { up: addIdentities },
   '0021_action_policy': { up: addActionPolicy },
+  '0022_shares': { up: indexShares },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -216,6 +217,24 @@ async function addFinish(db: Kysely<unknown>): Promise<void> {
   await sql`alter table item add column latest_result text`.execute(db)
   await sql`create index job_finish on job (id)
     where finish_requested_at is not null and finished_at is null`.execute(db)
+}
+
+/**
+ * Adds the indexes by which the members of a cluster claim rows: those of a domain together, due ones,
+ * and those that wait for room at an operator. On SQLite a process claims nothing.
+ */
+async function indexShares(db: Kysely<unknown>): Promise<void> {
+  await sql`drop index item_backup`.execute(db)
+  if (!isPostgres(db)) return
+  await sql`drop index item_queued`.execute(db)
+  await sql`
+    create index item_queued on item
+      (job_id, left(md5(split_part(reverse(lower(text)), '@', 1)), 8), position)
+      where state = 'queued'`.execute(db)
+  await sql`create index item_due on item (job_id, due_at) where state = 'routed'`.execute(db)
+  await sql`
+    create index item_waiting on item (job_id, operator, domain, position)
+      where state = 'routed' and due_at = 0`.execute(db)
 }
 
 /** Adds the audit log. With action in the index, a filter by action reads no rows. */

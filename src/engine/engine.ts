@@ -80,7 +80,7 @@ const LIST_ROUTE_MS = 60_000
 const LIST_TIMEOUT_MS = 2_000
 
 /** How to probe tasks of a list. */
-export type ProbeListOptions = Pick<ProbeOptions, 'signal'> &
+type ProbeListOptions = Pick<ProbeOptions, 'signal'> &
   Partial<Pick<ProbeOptions, 'drain' | 'urgent' | 'timeoutMs' | 'dialogue'>> & {
     /** The name of the egress; if omitted, the primary one of this process for the operator. */
     readonly egress?: string

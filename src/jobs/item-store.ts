@@ -5,10 +5,13 @@ import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
 import { decodeResult } from '../engine/verdict/stored-result.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
-import type { ItemTable } from './tables.ts'
+import type { ItemState, ItemTable } from './tables.ts'
 
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
 // conditions are literals, never parameters.
+
+/** The state of a claimed item once nothing holds it. */
+export const RELEASED = sql<ItemState>`case when operator is null then 'queued' else 'routed' end`
 
 export type QueuedItem = Pick<ItemTable, 'position' | 'text' | 'copies'>
 
@@ -25,27 +28,6 @@ export function queuedItems(
     .where('position', '>', o.after)
     .orderBy('position')
     .limit(o.max)
-    .execute()
-}
-
-export type WaitingItem = Pick<
-  ItemTable,
-  'position' | 'text' | 'copies' | 'route' | 'accepted' | 'latest_result'
->
-
-/** Lists the routed items after a position, up to another one, in list order. */
-export function waitingItems(
-  { reader }: Database,
-  o: { jobId: string; after: number; to: number },
-): Promise<WaitingItem[]> {
-  return reader
-    .selectFrom('item')
-    .select(['position', 'text', 'copies', 'route', 'accepted', 'latest_result'])
-    .where('job_id', '=', o.jobId)
-    .where('position', '>', o.after)
-    .where('position', '<=', o.to)
-    .where('state', '=', sql.lit('routed'))
-    .orderBy('position')
     .execute()
 }
 
@@ -253,6 +235,12 @@ export type Postponed = {
   readonly accepted?: string | null
   /** What the item has as its result if it is not probed again; left out: as before. */
   readonly latest?: LatestResult
+  /**
+   * The route of an item that a member of a cluster has claimed, and when it was first ready to be
+   * probed, epoch ms. Left out: as before.
+   */
+  readonly route?: ItemRoute
+  readonly readyAt?: number
   readonly fence?: Fence
 }
 
@@ -283,10 +271,15 @@ async function postponeAll(
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null,
+        operator = coalesce(each.route ->> 'operator', item.operator),
+        backup_operator = coalesce(each.route ->> 'backupOperator', item.backup_operator),
+        domain = coalesce(each.route ->> 'domain', item.domain),
+        route = coalesce(each.route ->> 'route', item.route),
+        ready_at = coalesce(ready_at, each."readyAt"),
         latest_result = case when each.latest is null then latest_result
           when (each.latest ->> 'isProbed')::boolean then each.latest ->> 'result'
           else coalesce(latest_result, each.latest ->> 'result') end
-      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text, latest json`)}
+      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text, latest json, route json, "readyAt" bigint`)}
       where ${matchItem(jobId, rows)} and (fence is not null or state = 'probing')
         and ${FENCE_HOLDS}`.execute(trx)
   }

@@ -4,6 +4,7 @@ import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
+import { RELEASED } from './item-store.ts'
 import { releaseReservation } from './job-credits.ts'
 import { getLockedJob, type Job } from './job-store.ts'
 
@@ -48,7 +49,7 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
 async function requeue(trx: Transaction<Schema>, jobId: string): Promise<void> {
   const inFlight = trx
     .updateTable('item')
-    .set({ state: 'routed' })
+    .set({ state: RELEASED })
     .where('job_id', '=', jobId)
     .where('state', '=', sql.lit('probing'))
   // On SQLite there are no members, and each column set costs an index lookup.

@@ -270,17 +270,6 @@ export function parseJobOptions({ source }: Pick<Job, 'source'>): JobOptions {
 export const parseNotify = ({ source }: Pick<Job, 'source'>): boolean =>
   (JSON.parse(source) as { notify?: boolean }).notify === true
 
-/** Lists those of these jobs that belong to accounts and are queued or processing. */
-export function findOpenJobsByIds({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
-  return reader
-    .selectFrom('job')
-    .selectAll()
-    .where(sql<boolean>`id in ${inArray(reader, ids)}`)
-    .where('account_id', 'is not', null)
-    .where('state', 'in', ['queued', 'processing'])
-    .execute()
-}
-
 /** Lists those of these jobs that exist. */
 export function findJobsByIds({ reader }: Database, ids: readonly string[]): Promise<Job[]> {
   return reader

@@ -4,6 +4,7 @@ import { membershipConnection } from '../cluster/members.ts'
 import type { MemberClaims } from '../cluster/membership.ts'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import { locking } from '../db/sql-dialect.ts'
+import { RELEASED } from './item-store.ts'
 
 /** Releases the items and credit reservations of these members. A member ID is never used again. */
 export async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<void> {
@@ -18,7 +19,7 @@ export async function releaseClaims(trx: Trx, ids: readonly string[]): Promise<v
   await trx
     .updateTable('item')
     .set({
-      state: sql`case when state = 'probing' then 'routed' else state end`,
+      state: sql`case when state = 'probing' then ${RELEASED} else state end`,
       holder: null,
     })
     .where('holder', 'in', ids)

@@ -7,6 +7,7 @@ import { acquireLock, databaseLock, isLocked, type Lock, SERVE_LOCK } from '../d
 import { encodeJson } from '../db/postgres/encoding.ts'
 import { type Schema, TABLES } from '../db/schema.ts'
 import { fingerprint, needsSecret, readSecret, type SecretLocation } from '../db/service-secret.ts'
+import { RELEASED } from '../jobs/item-store.ts'
 import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
@@ -264,7 +265,7 @@ async function insertRows(target: Trx, table: CopiedTable, rows: object[]): Prom
 /** Requeues items whose probe was in flight. Returns their number. */
 async function requeueProbing(target: Trx): Promise<number> {
   const { numAffectedRows } = await sql`
-    update item set state = 'routed', holder = null where state = 'probing'`.execute(target)
+    update item set state = ${RELEASED}, holder = null where state = 'probing'`.execute(target)
   return Number(numAffectedRows ?? 0)
 }
 

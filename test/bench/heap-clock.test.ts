@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { HeapClock } from '../../bench/scale/heap-clock.ts'
+import { HeapClock } from '../../bench/typical-list/heap-clock.ts'
 import { xorshift } from '../support/random.ts'
 
 test('timers fire in the order of their times, and those of one time in the order they were set', async () => {

@@ -10,8 +10,8 @@ import {
 } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
 import { serverNow } from '../../src/db/server-time.ts'
-import { claimItems } from '../../src/jobs/item-claims.ts'
 import { releaseClaims, releaseOrphanedClaims } from '../../src/jobs/member-claims.ts'
+import { claimItems } from '../support/claims.ts'
 import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'
 import { twoServers } from '../support/two-servers.ts'
 
@@ -42,9 +42,7 @@ const listIds = async (database: Database) => (await listMembers(database)).map(
 
 /** Claims all items of a job. */
 async function claimAll(database: Database, jobId: string, holder: string): Promise<number> {
-  const now = database.clock.now()
-  const share = { jobId, operator: 'op', egress: 'e', max: 100, now, holder }
-  return (await claimItems(database, share)).length
+  return (await claimItems(database, { jobId, holder, max: 100 })).length
 }
 
 const listItems = async (database: Database) =>

@@ -16,11 +16,10 @@ import { describe, expect, test } from 'vitest'
 import { openDatabase, write, writeAsyncCommit } from '../../src/db/database.ts'
 import { unusableFile } from '../../src/db/unusable.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
-import { claimItems } from '../../src/jobs/item-claims.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
-import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
+import { addJob, onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
@@ -145,28 +144,6 @@ describe.skipIf(onPostgres)('two that write', () => {
     await first
     await createJob(other, newJob('job_a'))
     expect(await one.db.selectFrom('answer').select('address_key').execute()).toHaveLength(1)
-  })
-
-  test('claims of two connections never share an item', async () => {
-    const file = join(tempFolder(), 'ev.sqlite')
-    const clock = fakeClock()
-    const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
-    await addJob(
-      one,
-      Array.from({ length: 60 }, (_, n) => `u${n}@x.test`),
-      'job_a',
-    )
-    await fileAll(one, 'job_a')
-    const o = { jobId: 'job_a', operator: 'op', egress: 'a', max: 7, now: clock.now() }
-    const claims = Array.from({ length: 12 }, (_, n) => claimItems(n % 2 === 0 ? one : other, o))
-    let done = false
-    const all = Promise.all(claims).finally(() => {
-      done = true
-    })
-    while (!done) await clock.advance(20)
-    const positions = (await all).flat().map(({ position }) => position)
-    expect(positions).toHaveLength(60)
-    expect(new Set(positions).size).toBe(60)
   })
 })
 

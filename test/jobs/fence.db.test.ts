@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { deregister, register } from '../../src/cluster/members.ts'
 import { write } from '../../src/db/database.ts'
-import { claimItems } from '../../src/jobs/item-claims.ts'
 import {
   type Fence,
   type Postponed,
@@ -9,6 +8,7 @@ import {
   recordResults,
 } from '../../src/jobs/item-store.ts'
 import { releaseClaims } from '../../src/jobs/member-claims.ts'
+import { claimItems } from '../support/claims.ts'
 import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../support/database.ts'
 import { ofJob } from '../support/job-rows.ts'
 import { twoServers } from '../support/two-servers.ts'
@@ -31,9 +31,8 @@ describe('an item that a member of the cluster claimed', () => {
     return bench
   }
 
-  const claimAs = async ({ database, job, clock }: Bench, holder: string) => {
-    const share = { jobId: job.id, operator: 'op', egress: 'a', max: 9, now: clock.now() }
-    return (await claimItems(database, { ...share, holder })).map(item => item.position)
+  const claimAs = ({ database, job }: Bench, holder: string) => {
+    return claimItems(database, { jobId: job.id, holder, max: 9 })
   }
 
   const recordAs = ({ database, job }: Bench, position: number, fence: Fence, result = '{}') =>
@@ -120,11 +119,10 @@ describe('an item that a member of the cluster claimed', () => {
 test.runIf(onPostgres)(
   'eight concurrent claims on two servers never get the same item, and get all items',
   async () => {
-    const { a, b, clock } = await twoServers()
+    const { a, b } = await twoServers()
     const texts = Array.from({ length: 400 }, (_, n) => `u${n}@d${n % 7}.test`)
     await addJob(a, texts, 'job_a')
     await fileAll(a, 'job_a')
-    const share = { jobId: 'job_a', operator: 'op', egress: 'e', max: 9, now: clock.now() }
     const holders = Array.from({ length: 8 }, (_, n) => `mem_${n}`)
     for (const id of holders) {
       await register(a, { id, role: 'worker', name: id, version: '1', egresses: [] })
@@ -132,8 +130,8 @@ test.runIf(onPostgres)(
     const run = async (holder: string, n: number) => {
       const got: string[] = []
       for (;;) {
-        const items = await claimItems(n % 2 === 0 ? a : b, { ...share, holder })
-        got.push(...items.map(item => `${item.position} ${item.holder}`))
+        const items = await claimItems(n % 2 === 0 ? a : b, { jobId: 'job_a', holder, max: 9 })
+        got.push(...items.map(position => `${position} ${holder}`))
         expect(items.length).toBeLessThanOrEqual(9)
         if (items.length === 0) return got
       }

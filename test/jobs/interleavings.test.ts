@@ -11,8 +11,8 @@ import { releaseOrphanedReservations } from '../../src/jobs/job-credits.ts'
 import { openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
 import type { Job } from '../../src/jobs/job-store.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
-import { startWorker } from '../../src/jobs/worker/start-worker.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { toRecipients } from '../support/engine.ts'
 import { createJobDeps } from '../support/job.ts'
@@ -96,7 +96,7 @@ async function startService() {
     const database = await openDatabase(`sqlite:${file}`, clock)
     const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
     const engine = composeEngine(config, doors, { list: true })
-    const worker = startWorker({
+    const worker = new ListWorker({
       database,
       log: silentLog,
       random,

@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
-import {
-  claimItems,
-  jobsWaitingFor,
-  listWaitingPairs,
-  nextDueAt,
-  pinnedItems,
-  unpinItems,
-} from '../../src/jobs/item-claims.ts'
+import { jobsWaitingFor, pinnedItems, unpinItems } from '../../src/jobs/item-claims.ts'
 import {
   type Postponed,
   postponeItems,
@@ -19,13 +12,20 @@ import { resultPage } from '../../src/jobs/results/result-store.ts'
 import { addJob, type Bench, fileAll, queuedJob } from '../support/database.ts'
 import { ofJob } from '../support/job-rows.ts'
 
-const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op', egress = 'a') =>
-  claimItems(database, { jobId: job.id, operator, egress, max, now: clock.now() })
+/** Claims all routed items. */
+const claim = async ({ database, job }: Bench) => {
+  await database.db
+    .updateTable('item')
+    .set({ state: 'probing' })
+    .where('job_id', '=', job.id)
+    .where('state', '=', 'routed')
+    .execute()
+}
 
-const claimFor = (bench: Bench, egress: string) => claim(bench, 100, 'op', egress)
-
-const dueAtOf = ({ database, job }: Bench, egress = 'a') =>
-  nextDueAt(database, { jobId: job.id, operator: 'op', egress })
+const readItem = async ({ database }: Bench, position: number) => {
+  const items = database.db.selectFrom('item').selectAll().where('position', '=', position)
+  return items.executeTakeFirstOrThrow()
+}
 
 const postpone = ({ database, job, clock }: Bench, ...items: (Partial<Postponed> & At)[]) => {
   const defaults = { dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
@@ -59,149 +59,92 @@ describe('queued items', () => {
     const bench = await routedJob(['a@x.test', 'b@y.test', 'c@x.test'])
     const { database, job, clock } = bench
     expect(await jobsWaitingFor(database, 'op')).toEqual([job.id])
-    expect(await dueAtOf(bench)).toBe(clock.now())
+    expect(await readItem(bench, 1)).toMatchObject({ due_at: clock.now() })
     expect(await listStates(bench)).toEqual(['routed', 'routed', 'routed'])
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toEqual([])
   })
 })
 
-describe('a claim', () => {
-  test('claims complete domains first, so that few transactions serve them', async () => {
-    const bench = await routedJob(['1@b.test', '2@a.test', '3@b.test', '4@a.test', '5@c.test'])
-    expect((await claim(bench, 3)).map(({ text }) => text)).toEqual([
-      ...['1@b.test', '2@a.test', '4@a.test'],
-    ])
-    expect((await claim(bench, 3)).map(({ text }) => text)).toEqual(['3@b.test', '5@c.test'])
-    expect(await claim(bench, 3)).toEqual([])
-    expect(await listStates(bench)).toEqual(Array(5).fill('probing'))
-  })
-
-  test('never claims an item twice, even with many concurrent claims', async () => {
-    const texts = Array.from({ length: 200 }, (_, n) => `u${n}@d${n % 9}.test`)
-    const bench = await routedJob(texts)
-    const claims = await Promise.all(Array.from({ length: 30 }, () => claim(bench, 9)))
-    const positions = claims.flat().map(({ position }) => position)
-    expect(positions).toHaveLength(200)
-    expect(new Set(positions).size).toBe(200)
-    expect(claims.every(({ length }) => length <= 9)).toBe(true)
-  })
-
-  test('claims no item of another operator or job', async () => {
-    const bench = await routedJob(['a@x.test'])
-    await addJob(bench.database, ['b@x.test'], 'job_b')
-    await fileAll(bench.database, 'job_b')
-    expect(await claim(bench, 9, 'other')).toEqual([])
-    expect((await claim(bench)).map(({ text }) => text)).toEqual(['a@x.test'])
-    expect(await jobsWaitingFor(bench.database, 'op')).toEqual(['job_b'])
-  })
-
-  test('finds the jobs that wait for an operator, and pages through waiting operators', async () => {
+describe('a claimed item', () => {
+  test('is released when the job is started after a crash: it is as before its claim', async () => {
     const bench = await routedJob(['a@x.test', 'b@x.test'])
     const { database } = bench
-    for (const id of ['job_c', 'job_b']) {
-      await addJob(database, ['a@x.test', 'a@y.test'], id)
-      await fileAll(database, id, text => ({ operator: text.slice(2), domain: text.slice(2) }))
-    }
-    expect(await jobsWaitingFor(database, 'op')).toEqual(['job_a'])
-    expect(await jobsWaitingFor(database, 'x.test')).toEqual(['job_b', 'job_c'])
-    expect(await jobsWaitingFor(database, 'nobody')).toEqual([])
-    const first = await listWaitingPairs(database, { after: { operator: '', jobId: '' }, max: 3 })
-    expect(first).toEqual([
-      { operator: 'op', jobId: 'job_a' },
-      { operator: 'x.test', jobId: 'job_b' },
-      { operator: 'x.test', jobId: 'job_c' },
-    ])
-    const after = first[2] as (typeof first)[number]
-    expect(await listWaitingPairs(database, { after, max: 3 })).toEqual([
-      { operator: 'y.test', jobId: 'job_b' },
-      { operator: 'y.test', jobId: 'job_c' },
-    ])
+    await database.db
+      .updateTable('item')
+      .set({ operator: null })
+      .where('position', '=', 2)
+      .execute()
     await claim(bench)
-    expect(await jobsWaitingFor(database, 'op')).toEqual([])
+    await startJob(database, bench.job.id)
+    expect(await listStates(bench)).toEqual(['routed', 'queued'])
   })
 
-  test('claims only due items; postponed items are claimed when due', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test'])
-    const { clock } = bench
+  test('waits for its due time after a postponement', async () => {
+    const bench = await routedJob(['a@x.test'])
+    const readyAt = bench.clock.now()
     await claim(bench)
-    const dueAt = clock.now() + 60_000
-    await postpone(bench, { position: 2, dueAt })
-    expect(await claim(bench)).toEqual([])
-    expect(await dueAtOf(bench)).toBe(dueAt)
-    await clock.advance(59_999)
-    expect(await claim(bench)).toEqual([])
-    await clock.advance(1)
-    expect(await claim(bench)).toMatchObject([{ position: 2, tries: 1, ready_at: dueAt - 60_000 }])
-    expect(await dueAtOf(bench)).toBeNull()
+    await postpone(bench, { position: 1, dueAt: readyAt + 60_000 })
+    expect(await readItem(bench, 1)).toMatchObject({
+      state: 'routed',
+      tries: 1,
+      due_at: readyAt + 60_000,
+      ready_at: readyAt,
+    })
   })
 
-  test('is repeated when the job is started after a crash', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test'])
-    expect(await claim(bench)).toHaveLength(2)
-    await startJob(bench.database, bench.job.id)
-    expect(await claim(bench)).toHaveLength(2)
+  test('stores its egress, those that were blocked before, and its acceptance', async () => {
+    const bench = await routedJob(['a@x.test'])
+    await claim(bench)
+    await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
+    expect(await readItem(bench, 1)).toMatchObject({ egress: 'c', refused_by: 'a b' })
+    await claim(bench)
+    await postpone(bench, { position: 1, accepted: '{"at":1}' })
+    const accepted = { egress: null, refused_by: null, accepted: '{"at":1}' }
+    expect(await readItem(bench, 1)).toMatchObject(accepted)
+    await claim(bench)
+    await postpone(bench, { position: 1 })
+    expect(await readItem(bench, 1)).toMatchObject({ accepted: null })
   })
 })
 
-describe('an item pinned to an egress', () => {
-  test('is claimed only by that egress; other items by any', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test', 'c@x.test'])
-    await claim(bench)
-    await postpone(bench, { position: 1, egress: 'a' }, { position: 2, egress: 'b' })
-    await postpone(bench, { position: 3 })
-    expect((await claimFor(bench, 'b')).map(({ position }) => position)).toEqual([2, 3])
-    expect(await claimFor(bench, 'c')).toEqual([])
-    expect(await dueAtOf(bench, 'c')).toBeNull()
-    expect(await dueAtOf(bench, 'a')).toBe(bench.clock.now())
-    expect((await claimFor(bench, 'a')).map(({ position }) => position)).toEqual([1])
-  })
-
-  test('can be claimed separately from unpinned items, due or not', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test'])
-    const { database, job, clock } = bench
-    const own = { jobId: job.id, operator: 'op', egress: 'a', pinnedOnly: true }
-    expect(await nextDueAt(database, own)).toBeNull()
-    await claim(bench, 1)
-    await postpone(bench, { position: 1, egress: 'a', dueAt: clock.now() + 60_000 })
-    const claimed = await claimItems(database, { ...own, max: 9, now: Number.MAX_SAFE_INTEGER })
-    expect(claimed.map(({ position }) => position)).toEqual([1])
-  })
-
-  test('stores its egress and those that were blocked before', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test'])
-    expect(await claim(bench)).toMatchObject(Array(2).fill({ egress: null, refused_by: null }))
-    await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
-    expect(await claimFor(bench, 'c')).toMatchObject([{ egress: 'c', refused_by: 'a b' }])
-    await postpone(bench, { position: 1, accepted: '{"at":1}' })
-    expect(await claimFor(bench, 'c')).toMatchObject([
-      { egress: null, refused_by: null, accepted: '{"at":1}' },
-    ])
-    await postpone(bench, { position: 1 })
-    expect(await claimFor(bench, 'c')).toMatchObject([{ accepted: null }])
-  })
-
-  test('is listed by operator and can be unpinned, due at once with its tries reset', async () => {
-    const bench = await routedJob(['a@x.test', 'b@x.test', 'c@x.test'])
+describe('items pinned to an egress', () => {
+  test('are listed by operator and can be unpinned, due at once with their tries reset', async () => {
+    const bench = await routedJob(['a@x.test', 'b@x.test', 'c@x.test', 'd@x.test'])
     const { database, job, clock } = bench
     await claim(bench)
     const dueAt = clock.now() + 60_000
     await postpone(bench, { position: 1, egress: 'gone', dueAt, tries: 2, refusedBy: ['a'] })
     await postpone(bench, { position: 2, egress: 'b', dueAt, tries: 2 }, { position: 3 })
+    await postpone(bench, { position: 4, egress: 'gone', dueAt, tries: 0 })
     expect((await pinnedItems(database, job.id)).toSorted(byEgress)).toEqual([
       { operator: 'op', egress: 'b' },
       { operator: 'op', egress: 'gone' },
     ])
-    await unpinItems(database, { jobId: job.id, operator: 'op', egress: 'gone' })
+    const gone = { jobId: job.id, operator: 'op', egress: 'gone' }
+    await unpinItems(database, { ...gone, isUntried: true })
+    expect(await readItem(bench, 4)).toMatchObject({ egress: null, due_at: clock.now() })
+    expect(await readItem(bench, 1)).toMatchObject({ egress: 'gone', due_at: dueAt })
+    await unpinItems(database, gone)
     expect(await pinnedItems(database, job.id)).toEqual([{ operator: 'op', egress: 'b' }])
-    expect(await claimFor(bench, 'a')).toMatchObject([
-      { position: 1, tries: 0, egress: null, refused_by: 'a' },
-      { position: 3, tries: 1 },
-    ])
-    expect(await dueAtOf(bench, 'b')).toBe(dueAt)
+    expect(await readItem(bench, 1)).toMatchObject({ egress: null, tries: 0, refused_by: 'a' })
   })
 })
 
 const byEgress = (a: { egress: string }, b: { egress: string }) => (a.egress < b.egress ? -1 : 1)
+
+test('finds the jobs that wait for an operator', async () => {
+  const bench = await routedJob(['a@x.test', 'b@x.test'])
+  const { database } = bench
+  for (const id of ['job_c', 'job_b']) {
+    await addJob(database, ['a@x.test', 'a@y.test'], id)
+    await fileAll(database, id, text => ({ operator: text.slice(2), domain: text.slice(2) }))
+  }
+  expect(await jobsWaitingFor(database, 'op')).toEqual(['job_a'])
+  expect(await jobsWaitingFor(database, 'x.test')).toEqual(['job_b', 'job_c'])
+  expect(await jobsWaitingFor(database, 'nobody')).toEqual([])
+  await claim(bench)
+  expect(await jobsWaitingFor(database, 'op')).toEqual([])
+})
 
 describe('a result', () => {
   const record = ({ database, job }: Bench, position: number, result: string) =>
@@ -230,7 +173,6 @@ describe('a result', () => {
     await postpone(bench, { position: 1 })
     await startJob(bench.database, bench.job.id)
     expect(await listStates(bench)).toEqual(['done'])
-    expect(await claim(bench)).toEqual([])
   })
 
   test('applies to all duplicates, in list order and page by page', async () => {

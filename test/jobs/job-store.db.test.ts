@@ -66,7 +66,7 @@ describe('a job in progress', () => {
     expect(await startJob(database, job.id)).toMatchObject({ state: 'processing' })
     const set = (position: number, state: 'probing' | 'done', result: string | null) =>
       database.db.updateTable('item').set({ state, result }).where('position', '=', position)
-    await set(1, 'probing', null).execute()
+    await set(1, 'probing', null).set({ operator: 'op' }).execute()
     await set(2, 'done', '{}').execute()
     await startJob(database, job.id)
     const rows = await database.db.selectFrom('item').select('state').orderBy('position').execute()

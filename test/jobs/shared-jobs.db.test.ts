@@ -2,14 +2,10 @@ import { expect, test } from 'vitest'
 import { register } from '../../src/cluster/members.ts'
 import type { Database } from '../../src/db/database.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
-import { claimItems, listClaimedItems, releaseItems } from '../../src/jobs/item-claims.ts'
+import { releaseShare } from '../../src/jobs/item-claims.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import {
-  createJob,
-  findJobsByIds,
-  findOpenJobsByIds,
-  startSharedJob,
-} from '../../src/jobs/job-store.ts'
+import { createJob, findJobsByIds, startSharedJob } from '../../src/jobs/job-store.ts'
+import { claimItems } from '../support/claims.ts'
 import { addJob, fileAll, tempDatabase } from '../support/database.ts'
 import { queueJob } from '../support/queue-job.ts'
 
@@ -54,46 +50,39 @@ test('a job that has ended, is of the command line or does not exist is not star
   ])
 })
 
-test('many jobs are read at once: only the open ones, or all that exist', async () => {
+test('those of many jobs that exist are read at once', async () => {
   const database = await tempDatabase()
   for (const id of ['job_1', 'job_2', 'job_3']) await addAccountJob(database, id)
   await cancelJob(database, 'job_2')
   await addJob(database, ['ann@a'], 'job_alone')
   const ids = ['job_1', 'job_2', 'job_alone', 'job_absent']
-  expect((await findOpenJobsByIds(database, ids)).map(({ id }) => id)).toEqual(['job_1'])
   expect((await findJobsByIds(database, ids)).map(({ id }) => id).toSorted()).toEqual([
     ...['job_1', 'job_2', 'job_alone'],
   ])
-  expect(await findOpenJobsByIds(database, [])).toEqual([])
 })
 
-test('releases only the items that a member still holds', async () => {
+test('a member releases its share of a job, and no other one', async () => {
   const database = await tempDatabase()
-  const texts = ['ann@a', 'bob@a', 'cat@a']
-  await addJob(database, texts, 'job_1')
-  await fileAll(database, 'job_1')
+  for (const id of ['job_1', 'job_2']) {
+    await addJob(database, ['ann@a', 'bob@a', 'cat@a'], id)
+    await fileAll(database, id)
+  }
   const member = { role: 'worker' as const, name: 'host:1', version: '0', egresses: ['default'] }
   for (const id of ['mem_1', 'mem_2']) await register(database, { ...member, id })
-  const share = { jobId: 'job_1', operator: 'op', egress: 'default', now: database.clock.now() }
-  await claimItems(database, { ...share, max: 2, holder: 'mem_1' })
-  await claimItems(database, { ...share, max: 1, holder: 'mem_2' })
-  const held = await listClaimedItems(database, 'mem_1')
-  expect(held.toSorted((a, b) => a.position - b.position)).toEqual([
-    { jobId: 'job_1', position: 1 },
-    { jobId: 'job_1', position: 2 },
-  ])
-  await releaseItems(database, 'mem_1', [
-    { jobId: 'job_1', position: 2 },
-    { jobId: 'job_1', position: 3 },
-  ])
+  expect(await claimItems(database, { jobId: 'job_1', max: 2, holder: 'mem_1' })).toEqual([1, 2])
+  expect(await claimItems(database, { jobId: 'job_1', max: 1, holder: 'mem_2' })).toEqual([3])
+  expect(await claimItems(database, { jobId: 'job_2', max: 1, holder: 'mem_1' })).toEqual([1])
+  await database.db.updateTable('item').set({ operator: null }).where('position', '=', 2).execute()
+  await releaseShare(database, { jobId: 'job_1', holder: 'mem_1' })
+  await releaseShare(database, { jobId: 'job_absent', holder: 'mem_1' })
   const items = await database.db
     .selectFrom('item')
-    .select(['state', 'holder'])
+    .select(['job_id', 'state', 'holder'])
+    .orderBy('job_id')
     .orderBy('position')
     .execute()
-  expect(items).toEqual([
-    { state: 'probing', holder: 'mem_1' },
-    { state: 'routed', holder: null },
-    { state: 'probing', holder: 'mem_2' },
+  expect(items.map(({ job_id, state, holder }) => `${job_id} ${state} ${holder}`)).toEqual([
+    ...['job_1 routed null', 'job_1 queued null', 'job_1 probing mem_2'],
+    ...['job_2 probing mem_1', 'job_2 routed null', 'job_2 routed null'],
   ])
 })

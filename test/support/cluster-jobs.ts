@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import { createAccount } from '../../src/accounts/account-store.ts'
 import { newSecret } from '../../src/accounts/key.ts'
 import { createKey } from '../../src/accounts/key-store.ts'
-import { listFiles } from '../../src/compose/engine.ts'
+import { composeEngine, listFiles } from '../../src/compose/engine.ts'
 import type { Timings } from '../../src/compose/timings.ts'
 import { composeWork, type Services } from '../../src/compose/worker.ts'
 import { toConfig } from '../../src/config/config.ts'
@@ -13,7 +13,9 @@ import type { Result } from '../../src/engine/verdict/verdict.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
+import type { WorkerMembership } from '../../src/jobs/worker/worker-deps.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import type { Log } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
@@ -52,16 +54,8 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
       void loggedErrors.push(`${message} ${JSON.stringify(fields ?? {})}`),
   }
 
-  /**
-   * Starts another worker, like `ev worker`; `dialled` has its connections, which go to `own` if
-   * given.
-   */
-  async function join(
-    flags: Readonly<Record<string, string>> = {},
-    own: Mail['script'] | null = null,
-  ) {
-    const ownMx = own === null ? mx : scriptedMx(own)
-    const config = toConfig({
+  const configWith = (flags: Readonly<Record<string, string>>) =>
+    toConfig({
       flags: {
         helo: 'probe.test',
         allowRanges: '192.0.2.0/24',
@@ -74,6 +68,42 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
       file: null,
       structures: {},
     })
+
+  /** Starts a worker whose membership the test controls. */
+  function work(member: WorkerMembership, flags: Readonly<Record<string, string>> = {}) {
+    const config = configWith(flags)
+    const engine = composeEngine(config, { resolver, dial: mx, log }, { list: true })
+    const worker = new ListWorker({
+      database,
+      log,
+      random: systemRandom,
+      engineFor: () => engine,
+      egresses: engine.egresses,
+      cluster: member,
+      concurrency: config.concurrency,
+      greylistDelayMs: null,
+      wait: true,
+      ledger: null,
+      baseUrl: 'https://ev.test',
+      timings: timings.worker,
+    })
+    onTestFinished(async () => {
+      await worker.stop()
+      await engine.close()
+    })
+    return worker
+  }
+
+  /**
+   * Starts another worker, like `ev worker`; `dialled` has its connections, which go to `own` if
+   * given.
+   */
+  async function join(
+    flags: Readonly<Record<string, string>> = {},
+    own: Mail['script'] | null = null,
+  ) {
+    const ownMx = own === null ? mx : scriptedMx(own)
+    const config = configWith(flags)
     const dialled: string[] = []
     const dial = {
       ...ownMx,
@@ -138,6 +168,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
     mx,
     loggedErrors,
     join,
+    work,
     submit,
     until,
     known,

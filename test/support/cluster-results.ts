@@ -3,7 +3,6 @@ import { mergePlans } from '../../src/accounts/plan.ts'
 import { register } from '../../src/cluster/members.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { loadJob, queueLoaded } from '../../src/jobs/import/load-job.ts'
-import { claimItems } from '../../src/jobs/item-claims.ts'
 import {
   commitBatch,
   type ItemUpdate,
@@ -13,6 +12,7 @@ import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { addAccount } from './account-rows.ts'
+import { claimItems } from './claims.ts'
 import { fileAll } from './database.ts'
 import { resultOf } from './result.ts'
 import { twoServers } from './two-servers.ts'
@@ -80,8 +80,7 @@ export async function claimedList(
 }
 
 export async function claim(database: Database, jobId: string, holder: string): Promise<number> {
-  const share = { jobId, operator: 'op', egress: 'e', max: 1_000, now: database.clock.now() }
-  return (await claimItems(database, { ...share, holder })).length
+  return (await claimItems(database, { jobId, holder, max: 1_000 })).length
 }
 
 export const join = (database: Database, id: string) =>

@@ -1,5 +1,5 @@
 import type { Job } from '../../src/jobs/job-store.ts'
-import { startWorker } from '../../src/jobs/worker/start-worker.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import type { createTestService } from './service.ts'
 
@@ -14,7 +14,7 @@ export async function finishJob(
   jobId: string,
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<Job>()
-  const worker = startWorker({
+  const worker = new ListWorker({
     database,
     log: silentLog,
     random,

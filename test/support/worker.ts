@@ -6,8 +6,8 @@ import { decodeResult } from '../../src/engine/verdict/stored-result.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/jobs/job-store.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
-import { startWorker } from '../../src/jobs/worker/start-worker.ts'
 import type { WorkerDeps } from '../../src/jobs/worker/worker-deps.ts'
 import { createJobDeps, type JobDepsOptions, settled } from './job.ts'
 import { queueJobIn } from './queue-job.ts'
@@ -32,7 +32,7 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
   const begin = (more: Partial<WorkerDeps> = {}) => {
-    const worker = startWorker({
+    const worker = new ListWorker({
       database,
       log: doors.log,
       random: doors.random,

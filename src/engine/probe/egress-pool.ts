@@ -110,6 +110,11 @@ export class EgressPool {
     return this.sharesLists(operator) || egress === this.primaryFor(operator)
   }
 
+  /** Whether an egress of this process takes any address of a list. */
+  probesHere(operator: string): boolean {
+    return this.own === this || this.names.some(name => this.takesAny(name, operator))
+  }
+
   /** Whether an egress may probe an operator now. */
   mayAsk(egress: string, operator: string): boolean {
     const prober = this.#probers.get(egress)

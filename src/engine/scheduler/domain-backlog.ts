@@ -57,5 +57,5 @@ export class DomainBacklog<R extends { readonly text: string }> {
  * A rough domain for grouping only. Untyped callers pass values that are no texts; these count as a
  * text without a domain.
  */
-export const roughDomain = (text: unknown) =>
+const roughDomain = (text: unknown) =>
   typeof text === 'string' ? text.slice(text.lastIndexOf('@') + 1).toLowerCase() : ''

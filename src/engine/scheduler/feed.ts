@@ -36,6 +36,13 @@ export type Postponement = {
   readonly task: ProbeTask
 }
 
+/** What is known of a row that is not probed now. */
+export type Refusal = {
+  readonly task: ProbeTask
+  /** Whether only egresses of other processes may probe it. */
+  readonly isElsewhere: boolean
+}
+
 /**
  * Takes what becomes of the rows of a run: for each row that the feed supplies, `decided` or
  * `refused` is called once, or `postponed` with the return value true. If a method throws, the run
@@ -50,14 +57,16 @@ export type Sink<T> = {
   postponed(item: T, postponement: Postponement): boolean
   /**
    * Takes a row back without a result: its operator has as many rows as the scheduler keeps, and the
-   * feed supplies it again after `drained`; or the run ended, and `operator` is null.
+   * feed supplies it again after `drained`; or another process is to probe it; or the run ended, and
+   * `refusal` is null.
    */
-  refused(item: T, operator: string | null): void
+  refused(item: T, refusal: Refusal | null): void
   /**
    * Asks for up to `room` of the refused rows of an operator. Returns the number of those that the
-   * feed supplies again, each marked with the operator; 0 if it has no more.
+   * feed supplies again, each marked with the operator; 0 if it has no more. A promise is resolved
+   * before the first of them is supplied, and the operator is not asked for again until then.
    */
-  drained(operator: string, room: number): number
+  drained(operator: string, room: number): number | Promise<number>
   /** Number of results that it still holds. They count toward the window. */
   readonly held: number
 }

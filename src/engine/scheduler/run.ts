@@ -21,7 +21,7 @@ import { fromFailedProbe, fromFailure } from '../verdict/build-result.ts'
 import { isFailure, type Result } from '../verdict/verdict.ts'
 import type { RouteOptions } from '../verify-options.ts'
 import { DomainBacklog } from './domain-backlog.ts'
-import type { Feed, Row, Sink } from './feed.ts'
+import type { Feed, Refusal, Row, Sink } from './feed.ts'
 import type { PendingRow } from './operator-queue.ts'
 
 /** What all runs of a scheduler have in common. */
@@ -189,6 +189,8 @@ export class Run {
   readonly #sizes = new Map<string, number>()
   /** Operators of which rows were refused. */
   readonly #refusing = new Set<string>()
+  /** Operators for which the sink is being asked, and whether rows were refused meanwhile. */
+  readonly #asking = new Map<string, boolean>()
   /** Rows that are not routed yet, by the operator that has asked for them. */
   readonly #asked = new Map<Row<unknown>, string>()
   /** Number of these by operator. */
@@ -520,9 +522,13 @@ export class Run {
     }
     let pending: Pending
     try {
+      if (this.#isElsewhere(row, operator)) {
+        this.#active--
+        return this.#giveBack(row, { task, isElsewhere: true })
+      }
       if (this.#hasNoRoom(operator)) {
         this.#active--
-        return this.#refuse(row, operator)
+        return this.#refuse(row, task)
       }
       pending = this.#withHistory(fresh)
     } catch (error) {
@@ -552,6 +558,14 @@ export class Run {
     }
   }
 
+  /** Whether another process of the cluster is to probe a row. */
+  #isElsewhere({ history }: Row<unknown>, operator: string): boolean {
+    if (!this.#options.canRefuse || this.#isFinishing || (history?.egress ?? null) !== null) {
+      return false
+    }
+    return !this.#engine.egressPool.probesHere(operator)
+  }
+
   #hasNoRoom(operator: string): boolean {
     const size = this.#sizes.get(operator)
     if (size === undefined || this.#isFinishing) return false
@@ -576,13 +590,16 @@ export class Run {
     return this.#refusing.has(operator)
   }
 
+  #giveBack(row: Row<unknown>, refusal: Refusal) {
+    if (this.#tell('refused', () => this.#sink.refused(row.item, refusal))) this.#close(row)
+  }
+
   /** Gives a row back, or keeps it as a text, until its operator has room. */
-  #refuse(row: Row<unknown>, operator: string) {
+  #refuse(row: Row<unknown>, task: ProbeTask) {
+    const operator = task.operator.name
     this.#refusing.add(operator)
-    if (this.#options.canRefuse) {
-      if (this.#tell('refused', () => this.#sink.refused(row.item, operator))) this.#close(row)
-      return
-    }
+    if (this.#asking.has(operator)) this.#asking.set(operator, true)
+    if (this.#options.canRefuse) return this.#giveBack(row, { task, isElsewhere: false })
     const parked = this.#parked.get(operator)
     if (parked === undefined) this.#parked.set(operator, [row])
     else parked.push(row)
@@ -590,27 +607,45 @@ export class Run {
 
   /** Takes a row out of the queue of its operator, which is paused and needs few of them. */
   refuseQueued(pending: Pending) {
-    const operator = pending.task.operator.name
+    const { task, row } = pending
     const duplicates = this.#take(pending)
-    this.#countSize(operator, -1)
-    this.#refuse(pending.row, operator)
+    this.#countSize(task.operator.name, -1)
+    this.#refuse(row, task)
     for (const row of duplicates) this.#routeAgain(row)
   }
 
   /** Asks for refused rows of an operator if half of its room is free. */
   #askForMore(operator: string) {
-    if (!this.#refusing.has(operator)) return
+    if (!this.#refusing.has(operator) || this.#asking.has(operator)) return
     const size = this.#sizes.get(operator) ?? 0
     const room = this.#deps.getRoom(operator, size)
     if (size > room) return
-    let asked = 0
+    let asked: number | Promise<number> = 0
     const ask = () => {
       asked = this.#options.canRefuse
         ? this.#sink.drained(operator, room)
         : this.#unpark(operator, room)
     }
-    if (!this.#tell('drained', ask)) return
-    if (asked > 0) this.#countAsked(operator, asked)
+    if (this.#tell('drained', ask)) this.#awaitAsked(operator, asked)
+  }
+
+  #awaitAsked(operator: string, asked: number | Promise<number>) {
+    if (typeof asked === 'number') return this.#onAsked(operator, asked)
+    this.#asking.set(operator, false)
+    asked
+      .then(count => {
+        const hasRefused = this.#asking.get(operator) ?? false
+        this.#asking.delete(operator)
+        if (count === 0 && hasRefused) this.#askForMore(operator)
+        else this.#onAsked(operator, count)
+      })
+      .catch(error => this.fail('drained of the sink', error))
+  }
+
+  /** The feed supplies this number of rows again. */
+  #onAsked(operator: string, count: number) {
+    if (this.draining.aborted) return
+    if (count > 0) this.#countAsked(operator, count)
     else if (!this.#askedCounts.has(operator)) this.#refusing.delete(operator)
   }
 
@@ -696,7 +731,9 @@ export class Run {
     outcome: Outcome,
     isBlocked: boolean,
   ): Retry | null {
-    const egressPool = this.#engine.egressPool.own
+    // A row that its feed supplies again can be supplied to another process.
+    const { egressPool: all } = this.#engine
+    const egressPool = this.#options.canRefuse ? all : all.own
     const { name } = task.operator
     const domain = task.address.domain.ascii
     const isWindowFull =

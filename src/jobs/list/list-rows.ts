@@ -1,6 +1,13 @@
 import type { Database } from '../../db/database.ts'
 import type { Acceptance, RouteWithHost } from '../../engine/probe/mx-groups.ts'
-import type { Feed, Postponement, Row, RowHistory, Sink } from '../../engine/scheduler/feed.ts'
+import type {
+  Feed,
+  Postponement,
+  Refusal,
+  Row,
+  RowHistory,
+  Sink,
+} from '../../engine/scheduler/feed.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'
 import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
@@ -15,10 +22,10 @@ import {
   queuedItems,
   type StoredItem,
 } from '../item-store.ts'
-import { toItemRoute } from '../probing/item-route.ts'
 import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
+import { toItemRoute } from './item-route.ts'
 
 /** A row of a list at the scheduler. */
 export type ListItem = {
@@ -142,34 +149,26 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   postponed({ position }: ListItem, { retry, outcome, task }: Postponement): boolean {
     const { recorder, list, database, timings } = this.#deps
-    const { delayMs, accepted, ...attempts } = retry
     const now = database.steadyClock.now()
-    // Rounded up, so that rows that are postponed together share a connection again.
-    const dueAt =
-      delayMs === 0 ? now : Math.ceil((now + delayMs) / timings.roundMs) * timings.roundMs
-    const stored = {
-      position,
-      dueAt,
-      ...attempts,
-      accepted: accepted === null ? null : JSON.stringify(accepted),
-      latest: { result: encodeResult(outcome.result), isProbed: outcome.asked },
-    }
+    const stored = toPostponed(position, { retry, outcome }, now, timings)
     void recorder.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
     const operator = task.operator.name
-    if (delayMs === 0) {
+    const { dueAt, egress } = stored
+    if (retry.delayMs === 0) {
       const slot = { operator, egress: outcome.egress }
       this.#suspects.set(toKey(slot), slot)
       return false
     }
     this.#given--
-    this.#postponed.add(dueAt, { operator, egress: attempts.egress }, position)
+    this.#postponed.add(dueAt, { operator, egress }, position)
     this.#wake()
     return true
   }
 
-  refused({ position }: ListItem, operator: string | null): void {
+  refused({ position }: ListItem, refusal: Refusal | null): void {
     this.#given--
-    if (operator === null) return
+    if (refusal === null) return
+    const operator = refusal.task.operator.name
     const queue = this.#refused.get(operator) ?? new PositionQueue()
     if (queue.isEmpty) this.#refused.set(operator, queue)
     queue.add([position])
@@ -302,7 +301,26 @@ function toRetriedRow(
   }
 }
 
-const toHistory = (
+/** Returns a postponed row in the form in which it is stored. */
+export function toPostponed(
+  position: number,
+  { retry, outcome }: Pick<Postponement, 'retry' | 'outcome'>,
+  now: number,
+  { roundMs }: Pick<WorkerTimings, 'roundMs'>,
+) {
+  const { delayMs, accepted, ...attempts } = retry
+  return {
+    position,
+    // Rounded up, so that rows that are postponed together share a connection again.
+    dueAt: delayMs === 0 ? now : Math.ceil((now + delayMs) / roundMs) * roundMs,
+    ...attempts,
+    accepted: accepted === null ? null : JSON.stringify(accepted),
+    latest: { result: encodeResult(outcome.result), isProbed: outcome.asked },
+  }
+}
+
+/** Returns what is stored of the earlier attempts of a row. */
+export const toHistory = (
   item: Pick<StoredItem, 'tries' | 'egress' | 'ready_at' | 'refused_by' | 'accepted' | 'route'>,
   now: number,
 ): RowHistory => ({

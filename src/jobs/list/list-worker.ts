@@ -1,6 +1,7 @@
 import { isStorageError } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { CachedAnswer, ResultCache } from '../../engine/result-cache.ts'
+import type { Feed, Sink } from '../../engine/scheduler/feed.ts'
 import { WINDOW_MAX } from '../../engine/scheduler/run.ts'
 import { Scheduler } from '../../engine/scheduler/scheduler.ts'
 import { toRowResult } from '../../engine/verdict/judge.ts'
@@ -9,18 +10,28 @@ import { sleep } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { retry } from '../../platform/retry.ts'
+import type { Reschedule, Worker } from '../../queue/queue.ts'
 import { getCachedAnswers } from '../cached-answers.ts'
+import { findClaimable, releaseShare } from '../item-claims.ts'
 import { queuedItems } from '../item-store.ts'
 import { listJobsToFinish, startJob } from '../job-state.ts'
-import { findJob, type Job } from '../job-store.ts'
+import { findJob, type Job, startSharedJob } from '../job-store.ts'
 import { ResultWriter } from '../results/result-writer.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from '../worker/active-jobs.ts'
+import { ChangePoller } from '../worker/change-poller.ts'
 import { JobReporter } from '../worker/job-reporter.ts'
-import type { JobWorker, WorkerDeps } from '../worker/worker-deps.ts'
+import type { JobWorker, WorkerDeps, WorkerMembership } from '../worker/worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 import { type ListItem, ListRows } from './list-rows.ts'
+import { ShareRows } from './share-rows.ts'
 
-type ListWorkerDeps = Omit<WorkerDeps, 'queue' | 'cluster'>
+/** End the run of a list. */
+type RunSignals = {
+  readonly draining: AbortController
+  readonly ending: AbortController
+  /** Removes the listeners. */
+  readonly end: () => void
+}
 
 /** Number of internal failures after which a list is marked as failed. */
 const FAULTS_MAX = 3
@@ -30,13 +41,28 @@ const SIMULATED_PER_PAGE = 500
 const SIMULATED_PER_TURN = 25
 /** Rows in memory of a process that serves requests, which has other work for its memory. */
 const SERVICE_WINDOW_MAX = 20_000
+/**
+ * Rows that a member of a cluster holds, over all lists, for each of its connections: more than most
+ * connections take, and few enough that several members share a list. Rows of a domain are claimed
+ * together, so more of them would not save connections.
+ */
+const SHARE_PER_CONNECTION = 25
+/** The same over all connections: rows that wait at one member could be probed by another. */
+const SHARE_MAX = 5_000
+/** The kind of task that wakes a member for a list. */
+const WAKE_UP = 'list'
+/** Lists that a wake-up starts at the same time. */
+const WAKE_UPS_MAX = 10
 
 /**
- * Processes the lists of a database that belongs to one process: the rows of each go from the
- * database to the scheduler of the process and back (`ListRows`).
+ * Processes lists: the rows of each go from the database to the scheduler of the process and back.
+ * If the database belongs to this process, it reads them (`ListRows`). A member of a cluster claims
+ * a share of them (`ShareRows`); all members work on all open lists. A poll finds the lists, and
+ * what there is to claim of each; a task of the queue wakes one member at once for a new list.
  */
 export class ListWorker implements JobWorker {
-  readonly #deps: ListWorkerDeps
+  readonly #deps: WorkerDeps
+  readonly #cluster: WorkerMembership | null
   readonly #timings: WorkerTimings
   readonly #lists: ActiveJobs
   readonly #starter: JobStarter
@@ -48,6 +74,15 @@ export class ListWorker implements JobWorker {
   readonly #abort = new AbortController()
   /** By ID, the lists whose rows are at the scheduler. */
   readonly #rows = new Map<string, ListRows>()
+  /** The same in a cluster. */
+  readonly #shares = new Map<string, ShareRows>()
+  /** Finds rows to claim; null without a cluster, or without egresses. */
+  readonly #claimPoll: Loop | null
+  readonly #wakeUps: Worker | null
+  readonly #changePoller: ChangePoller | null
+  /** ID of the member that this process was until it was expired; null if it was not. */
+  #expiredId: string | null = null
+  readonly #unsubscribe: () => void
   /** By ID, the latest run of each list. */
   readonly #runs = new Map<string, Promise<void>>()
   /** Lists that are being finished without further retries. */
@@ -58,12 +93,14 @@ export class ListWorker implements JobWorker {
   /** Caches answers, which are written together with their results. */
   readonly cache: ResultCache
 
-  constructor(deps: ListWorkerDeps) {
+  constructor(deps: WorkerDeps) {
     const { database, log, timings = DEFAULT_WORKER_TIMINGS, retryStorageErrors = true } = deps
+    const { cluster = null, queue, egresses } = deps
     const stopping = this.#stopping.signal
     this.#deps = deps
+    this.#cluster = cluster
     this.#timings = timings
-    this.#lists = new ActiveJobs({ ...deps, timings, clock: database.clock, find: null })
+    this.#lists = new ActiveJobs(deps)
     this.#reporter = new JobReporter({
       ...deps,
       lists: this.#lists,
@@ -95,6 +132,29 @@ export class ListWorker implements JobWorker {
       everyMs: timings.finishPollMs,
       run: () => this.#finishRequested(),
     })
+    this.#unsubscribe =
+      cluster?.onLost(() => {
+        this.#expiredId = cluster.id
+      }) ?? (() => {})
+    this.#changePoller =
+      cluster === null
+        ? null
+        : new ChangePoller({ database, log, waiters: this.#waiters, stopping, timings })
+    const isProbing = cluster !== null && egresses.length > 0
+    this.#claimPoll = !isProbing
+      ? null
+      : startLoop({
+          name: 'the poll for rows to claim',
+          clock: database.clock,
+          log,
+          signal: stopping,
+          everyMs: timings.claimPollMs,
+          run: () => this.#offerClaimable(),
+        })
+    this.#wakeUps =
+      !isProbing || queue === undefined
+        ? null
+        : queue.work(WAKE_UP, key => this.#onWakeUp(key), { concurrency: WAKE_UPS_MAX })
     this.cache = {
       get: keys => getCachedAnswers(database, keys),
       // Committed soon with its batch; the caller does not wait for it.
@@ -125,7 +185,9 @@ export class ListWorker implements JobWorker {
     if (this.#stopping.signal.aborted) return null
     const next = this.#waiters.next(jobId, signal)
     const job = await findJob(this.#deps.database, jobId)
-    return job === null || job.finished_at !== null ? job : next
+    if (job === null || job.finished_at !== null) return job
+    this.#changePoller?.follow(job)
+    return next
   }
 
   status() {
@@ -161,21 +223,26 @@ export class ListWorker implements JobWorker {
     await sleep(this.#deps.database.clock, this.#timings.drainMs, idle.signal)
     this.#abort.abort()
     await ended
-    await this.#finisher.stop()
+    this.#unsubscribe()
+    await Promise.all([this.#finisher.stop(), this.#claimPoll?.stop(), this.#wakeUps?.stop()])
     await this.#recorder.stop()
   }
 
   async #start(jobId: string, isDone: () => boolean): Promise<void> {
-    const { database, egresses } = this.#deps
+    const { database, egresses, queue } = this.#deps
     const before = await this.#starter.retryWhileBusy(() => findJob(database, jobId), isDone)
     if (before === null) return
     // Rows of a list that was cancelled and resumed may still be in flight.
     await this.#runs.get(jobId)
     if (isDone()) return
-    const job = await this.#starter.retryWhileBusy(() => startJob(database, jobId), isDone)
-    if (isDone() || job.finished_at !== null) return
+    const start: (...args: Parameters<typeof startJob>) => Promise<Job | null> =
+      this.#cluster === null ? startJob : startSharedJob
+    const job = await this.#starter.retryWhileBusy(() => start(database, jobId), isDone)
+    if (isDone() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
-    if (egresses.length === 0) return
+    if (egresses.length === 0) {
+      return this.#starter.retryWhileBusy(async () => queue?.put(WAKE_UP, jobId), isDone)
+    }
     const run = this.#retryFaults(list)
       .catch(error => this.#recorder.fail(jobId, error))
       .finally(() => this.#runs.delete(jobId))
@@ -196,20 +263,14 @@ export class ListWorker implements JobWorker {
   }
 
   async #process(list: ActiveJob): Promise<void> {
-    if (list.engine.isSandbox) return this.#simulate(list)
+    if (this.#cluster !== null) return this.#processShares(list, this.#cluster)
+    return list.engine.isSandbox ? this.#simulate(list) : this.#processAlone(list)
+  }
+
+  async #processAlone(list: ActiveJob): Promise<void> {
     const { database, priority = null } = this.#deps
-    const { clock } = database
-    const draining = new AbortController()
-    const ending = new AbortController()
-    let cancelTimer = () => {}
-    const subscriptions = [
-      onAbort(this.#stopping.signal, () => draining.abort()),
-      onAbort(this.#abort.signal, () => ending.abort()),
-      onAbort(list.ended, () => {
-        draining.abort()
-        cancelTimer = clock.after(this.#timings.drainMs, () => ending.abort())
-      }),
-    ]
+    const signals = this.#listen(list)
+    const { draining } = signals
     const rows = new ListRows({
       database,
       recorder: this.#recorder,
@@ -222,17 +283,109 @@ export class ListWorker implements JobWorker {
     this.#rows.set(list.id, rows)
     try {
       await rows.load()
-      await this.#schedulerFor(list.engine).run(rows, rows, {
-        canRefuse: true,
-        route: list.options,
-        signal: ending.signal,
-        drain: draining.signal,
-        finish: list.finishing,
-      })
+      await this.#runRows(list, rows, signals)
     } finally {
       this.#rows.delete(list.id)
-      cancelTimer()
-      for (const unsubscribe of subscriptions) unsubscribe()
+      signals.end()
+    }
+  }
+
+  /**
+   * Works on shares of a list until it has ended. A member that was expired, or that lost its
+   * connection to the database, continues with another share.
+   */
+  async #processShares(list: ActiveJob, cluster: WorkerMembership): Promise<void> {
+    const { clock } = this.#deps.database
+    const done = AbortSignal.any([this.#stopping.signal, list.ended])
+    while (!done.aborted) {
+      if (cluster.id !== this.#expiredId) await this.#processShare(list, cluster)
+      await sleep(clock, this.#timings.rejoinMs, done)
+    }
+  }
+
+  async #processShare(list: ActiveJob, cluster: WorkerMembership): Promise<void> {
+    const { database, log, random, priority = null } = this.#deps
+    const holder = cluster.id
+    const signals = this.#listen(list)
+    const { draining, ending } = signals
+    const abort = () => {
+      draining.abort()
+      ending.abort()
+    }
+    const unsubscribe = [cluster.onLost(abort), cluster.onSilent(abort)]
+    const rows = new ShareRows({
+      database,
+      recorder: this.#recorder,
+      list,
+      holder,
+      random,
+      priority,
+      timings: this.#timings,
+      drain: () => draining.abort(),
+      stopping: draining.signal,
+    })
+    this.#shares.set(list.id, rows)
+    try {
+      if (list.engine.isSandbox) await this.#simulateShare(list, rows)
+      else await this.#runRows(list, rows, signals)
+    } catch (error) {
+      if (!isStorageError(error)) throw error
+      log.error('rows could not be claimed; retrying', { error: errorMessage(error) })
+    } finally {
+      this.#shares.delete(list.id)
+      signals.end()
+      for (const end of unsubscribe) end()
+      await this.#releaseShare(list.id, holder)
+    }
+  }
+
+  /** Releases what the end of a share has left. During a stop, the end of the membership does it. */
+  async #releaseShare(jobId: string, holder: string): Promise<void> {
+    const { database, log } = this.#deps
+    const isDone = () => this.#stopping.signal.aborted || this.#expiredId === holder
+    if (isDone()) return
+    await this.#recorder.flushed().catch(() => {})
+    const release = () => releaseShare(database, { jobId, holder })
+    await this.#starter.retryWhileBusy(release, isDone).catch(error => {
+      if (!isDone()) log.error('rows could not be released', { error: errorMessage(error) })
+    })
+  }
+
+  #runRows<T extends ListItem>(
+    list: ActiveJob,
+    rows: Feed<T> & Sink<T>,
+    { draining, ending }: RunSignals,
+  ): Promise<void> {
+    return this.#schedulerFor(list.engine).run(rows, rows, {
+      canRefuse: true,
+      route: list.options,
+      signal: ending.signal,
+      drain: draining.signal,
+      finish: list.finishing,
+    })
+  }
+
+  /** Drains a run when its list ends or the worker stops, and aborts it if that takes too long. */
+  #listen(list: ActiveJob): RunSignals {
+    const { clock } = this.#deps.database
+    const draining = new AbortController()
+    const ending = new AbortController()
+    let cancelTimer = () => {}
+    const subscriptions = [
+      onAbort(this.#stopping.signal, () => draining.abort()),
+      onAbort(this.#abort.signal, () => ending.abort()),
+      onAbort(list.ended, () => {
+        draining.abort()
+        cancelTimer = clock.after(this.#timings.drainMs, () => ending.abort())
+      }),
+    ]
+    return {
+      draining,
+      ending,
+      end() {
+        cancelTimer()
+        for (const unsubscribe of subscriptions) unsubscribe()
+      },
     }
   }
 
@@ -242,13 +395,32 @@ export class ListWorker implements JobWorker {
       clock: database.clock,
       concurrency,
       greylistDelayMs,
-      windowMax: priority === null ? WINDOW_MAX : SERVICE_WINDOW_MAX,
+      windowMax: this.#windowMax,
       wait,
       urgent: false,
       isFull: () => this.#recorder.isFull,
       priority,
     })
     return this.#scheduler
+  }
+
+  get #windowMax(): number {
+    const { concurrency } = this.#deps
+    if (this.#cluster !== null) return Math.min(SHARE_MAX, SHARE_PER_CONNECTION * concurrency)
+    return (this.#deps.priority ?? null) === null ? WINDOW_MAX : SERVICE_WINDOW_MAX
+  }
+
+  /** Gives the rows of a share of a simulated list their results. */
+  async #simulateShare({ engine }: ActiveJob, rows: ShareRows): Promise<void> {
+    for (;;) {
+      const page = await rows.read(SIMULATED_PER_TURN)
+      if (page === null) return
+      const prepared = await Promise.all(page.map(({ text }) => engine.routeOne(text)))
+      for (const [index, { item }] of page.entries()) {
+        const one = prepared[index]
+        if (one !== undefined && 'result' in one) rows.decided(item, one.result)
+      }
+    }
   }
 
   /** Gives the rows of a simulated list their results; none is probed. */
@@ -272,6 +444,25 @@ export class ListWorker implements JobWorker {
       if (results.length > 0) void this.#recorder.add(list.id, { results })
       if (page.length < size) return
       after = page.at(-1)?.position ?? after
+    }
+  }
+
+  async #onWakeUp(jobId: string): Promise<Reschedule> {
+    this.take(jobId)
+    return 'done'
+  }
+
+  /** Tells the shares what there is to claim. */
+  async #offerClaimable(): Promise<void> {
+    const { database, egresses } = this.#deps
+    const lists = [...this.#shares.keys()].map(jobId => ({
+      jobId,
+      isFinishing: this.#lists.get(jobId)?.finishing.aborted ?? false,
+    }))
+    if (lists.length === 0) return
+    const now = database.steadyClock.now()
+    for (const claimable of await findClaimable(database, { lists, egresses, now })) {
+      this.#shares.get(claimable.jobId)?.offer(claimable)
     }
   }
 

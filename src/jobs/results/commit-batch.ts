@@ -39,7 +39,7 @@ export type ItemUpdate = {
   readonly state?: 'queued' | 'routed'
 }
 
-export type Outcome = {
+type Outcome = {
   readonly position: number
   /** Number of rows of the list that share the result, its own included. */
   readonly copies: number

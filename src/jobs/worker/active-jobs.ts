@@ -3,13 +3,10 @@ import type { Engine } from '../../engine/engine.ts'
 import type { TaskOptions } from '../../engine/probe/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
-import type { Clock } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
-import { TtlMap } from '../../platform/ttl-map.ts'
 import { type Job, type JobOptions, parseJobOptions } from '../job-store.ts'
-import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
 /** A job that the worker processes. */
 export type ActiveJob = {
@@ -18,27 +15,14 @@ export type ActiveJob = {
   readonly options: JobOptions &
     Pick<TaskOptions, 'cacheScope'> &
     Pick<RouteOptions, 'ownAnswersSince'>
-  /** False to finish items without waiting for retries, now or from the start. */
-  readonly wait: boolean
   /** Aborts when the job is to finish without further retries. */
   readonly finishing: AbortSignal
   /** Aborts when work on the job ends: it is finished, cancelled or deleted. */
   readonly ended: AbortSignal
-  /** Operators to which items were routed since the job was started here. */
-  readonly operators: Set<string>
-  /** Number of internal failures, by the position of the item. */
-  readonly faults: Map<number, number>
-  /** Number of routing failures, except storage errors. */
-  routeFaults: number
 }
 
 type ActiveJobsDeps = {
-  readonly clock: Clock
   readonly engineFor: (job: Job) => Engine
-  readonly wait: boolean
-  /** Finds those of these jobs that are open; null if only jobs added here are active. */
-  readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
-  readonly timings?: Pick<WorkerTimings, 'absentMs'>
 }
 
 type ActiveEntry = {
@@ -47,69 +31,33 @@ type ActiveEntry = {
   readonly finish: AbortController
 }
 
-const ABSENT_MAX = 20_000
-
 /** The jobs that a worker processes. */
 export class ActiveJobs {
   readonly #deps: ActiveJobsDeps
   readonly #lists = new Map<string, ActiveEntry>()
-  readonly #absent: TtlMap<object>
 
   constructor(deps: ActiveJobsDeps) {
     this.#deps = deps
-    this.#absent = new TtlMap({ sizeMax: ABSENT_MAX, clock: deps.clock })
   }
 
   get size(): number {
     return this.#lists.size
   }
 
-  get ids(): readonly string[] {
-    return [...this.#lists.keys()]
-  }
-
   get(jobId: string): ActiveJob | undefined {
     return this.#lists.get(jobId)?.list
-  }
-
-  /** The engine of the active jobs that probe mail servers; null if there are none. */
-  get engine(): Engine | null {
-    for (const { list } of this.#lists.values()) if (!list.engine.isSandbox) return list.engine
-    return null
-  }
-
-  /**
-   * Returns those of these jobs that are active, in this order. In a cluster, a job that is not
-   * known yet is looked up; with `isFresh` also one that was not open a moment ago.
-   */
-  async load(
-    ids: readonly string[],
-    { isFresh = false }: { readonly isFresh?: boolean } = {},
-  ): Promise<ActiveJob[]> {
-    const { find, timings = DEFAULT_WORKER_TIMINGS } = this.#deps
-    const isAbsent = (id: string) => !isFresh && this.#absent.get(id) !== undefined
-    const unknown = ids.filter(id => !this.#lists.has(id) && !isAbsent(id))
-    if (find !== null && unknown.length > 0) {
-      for (const job of await find(unknown)) this.add(job)
-      for (const id of unknown) if (!this.#lists.has(id)) this.#absent.set(id, {}, timings.absentMs)
-    }
-    return ids.flatMap(id => this.get(id) ?? [])
   }
 
   /** Adds a job; one that is already active stays as it is. */
   add(job: Job): ActiveJob {
     const known = this.get(job.id)
     if (known !== undefined) return known
-    this.#absent.delete(job.id)
-    const { engineFor, wait } = this.#deps
+    const { engineFor } = this.#deps
     const end = new AbortController()
     const finish = new AbortController()
     if (job.finish_requested_at !== null) finish.abort()
-    const state = {
-      operators: new Set<string>(),
-      faults: new Map<number, number>(),
-    }
-    const details = {
+    const list: ActiveJob = {
+      id: job.id,
       engine: engineFor(job),
       options: {
         ...parseJobOptions(job),
@@ -119,15 +67,6 @@ export class ActiveJobs {
       },
       ended: end.signal,
       finishing: finish.signal,
-    }
-    const list: ActiveJob = {
-      id: job.id,
-      ...details,
-      routeFaults: 0,
-      ...state,
-      get wait() {
-        return wait && !finish.signal.aborted
-      },
     }
     this.#lists.set(job.id, { list, end, finish })
     return list

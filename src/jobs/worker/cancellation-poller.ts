@@ -6,8 +6,8 @@ import type { JobWorker } from './worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 
 /**
- * Notifies the worker of jobs that another process has cancelled, deleted or resumed (`ev jobs
- * cancel`). A job that waits for greylisting commits nothing for minutes, so jobs are polled every
+ * Notifies the worker of jobs that another process has started, resumed, cancelled, deleted or
+ * finished. A job that waits for greylisting commits nothing for minutes, so jobs are polled every
  * `pollMs`.
  */
 export function watchCancellations(

@@ -22,7 +22,7 @@ export type WorkerDeps = {
   readonly engineFor: (job: Job) => Engine
   /** Names of the egresses that probe lists; empty if that is left to other members. */
   readonly egresses: readonly string[]
-  /** Shared by all members of a cluster; a queue in memory if left out. */
+  /** Wakes members of the cluster; left out for a single process. */
   readonly queue?: Queue
   /**
    * Membership in the cluster that works on the same jobs; null or left out for a single process.
@@ -71,7 +71,7 @@ export interface JobWorker {
   finish(): void
   /** Resolves with the job after its next commit, or with null when `signal` aborts. */
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
-  /** Returns the number of active jobs, and of waiting and running tasks. */
+  /** Returns the number of active jobs, of operators that wait for a connection, and of connections. */
   status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
   /** Returns the number of rows of a job that wait in memory, by operator. */
   waitingInMemory(jobId: string): ReadonlyMap<string, number>

@@ -25,16 +25,18 @@ import {
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { markCopies } from '../../../src/jobs/import/item-import.ts'
 import {
-  claimItems,
-  claimOperators,
+  claimDueItems,
+  claimPinnedItems,
+  claimQueuedItems,
+  claimRoutedItems,
+  claimWaitingItems,
+  findClaimable,
   jobsWaitingFor,
-  listWaitingPairs,
-  nextDueAt,
-  nextDueByOperator,
   pinnedItems,
+  releaseShare,
   unpinItems,
 } from '../../../src/jobs/item-claims.ts'
-import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
+import { postponeItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { accountJobs, getRemainingWork, openJobs } from '../../../src/jobs/job-list.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob, unfinishedJob } from '../../../src/jobs/job-store.ts'
@@ -50,42 +52,46 @@ import { plansOf } from './query-plans.ts'
 describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its index', () => {
   const job = { jobId: 'job_7' }
   const share = { ...job, operator: 'op_3', egress: 'a' }
+  const claim = { ...job, holder: 'm', max: 9 }
   const put = { position: 2, dueAt: 0, tries: 1, egress: null, refusedBy: [] }
   const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
   const query = { accountId: 'acc_7', sandbox: false, before: null, max: 9 }
 
   const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
-    ['queued items', db => queuedItems(db, { ...job, after: 9, max: 9 }), /item_queued/],
-    ['a claim', db => claimItems(db, { ...share, max: 9, now: 9 }), /item_routed/],
+    [
+      'a claim of queued items',
+      db => claimQueuedItems(db, claim, '80'),
+      /Index Scan using item_queued[\s\S]*Tid Scan/,
+    ],
+    [
+      'a claim of due items',
+      db => claimDueItems(db, claim, { egresses: ['a'], now: 9 }),
+      /item_due[\s\S]*Tid Scan/,
+    ],
+    [
+      'a claim of items that wait for room',
+      db => claimWaitingItems(db, claim, { egresses: ['a'], operator: 'op_3', isBoundOnly: false }),
+      /Index Scan using item_waiting[\s\S]*Tid Scan/,
+    ],
     [
       'a claim of items pinned to one egress',
-      db => claimItems(db, { ...share, pinnedOnly: true, max: 9, now: 9 }),
-      /item_bound/,
+      db => claimPinnedItems(db, claim, share),
+      /item_bound[\s\S]*Tid Scan/,
+    ],
+    ['a claim of all routed items', db => claimRoutedItems(db, claim), /item_due[\s\S]*Tid Scan/],
+    [
+      'what can be claimed',
+      db => findClaimable(db, { lists: [{ ...job, isFinishing: false }], egresses: ['a'], now: 9 }),
+      /item_queued[\s\S]*item_due[\s\S]*item_waiting/,
     ],
     [
-      'a claim from all jobs',
-      db => claimOperators(db, { claims: [{ ...share, max: 9, after: '', holder: 'm' }], now: 9 }),
-      /item_routed[\s\S]*job_pkey[\s\S]*Tid Scan/,
-    ],
-    [
-      'the next due time in all jobs',
-      db => nextDueByOperator(db, [share]),
-      /item_routed[\s\S]*job_pkey/,
-    ],
-    ['the next due time', db => nextDueAt(db, share), /item_routed/],
-    [
-      'the next due time of items pinned to one egress',
-      db => nextDueAt(db, { ...share, pinnedOnly: true }),
-      /item_bound/,
+      'releasing a share',
+      db => releaseShare(db, { jobId: 'job_7', holder: 'm' }),
+      /item_(holder|probing)/,
     ],
     ['the egresses of pinned items', db => pinnedItems(db, 'job_7'), /item_bound/],
     ['unpinning items', db => unpinItems(db, share), /item_bound/],
     ['the jobs that wait for an operator', db => jobsWaitingFor(db, 'op_3'), /item_routed/],
-    [
-      'the waiting operators',
-      db => listWaitingPairs(db, { after: { operator: 'op_3', jobId: 'job_7' }, max: 9 }),
-      /item_routed/,
-    ],
     ['starting a job', db => startJob(db, 'job_7'), /item_(probing|holder)/],
     [
       'results',
@@ -252,7 +258,8 @@ async function inUse(): Promise<Database> {
     insert into item (job_id, position, text, dedupe_key, state, same_as, copies, operator, domain,
       due_at, tries, result, class, egress)
     select 'job_' || j, n, text, text, state, case when state = 'same' then 1 end, 1,
-      case when state in ('routed', 'probing') then 'op_' || n % 20 end, 'x.test', 0, 0,
+      case when state in ('routed', 'probing') then 'op_' || n % 20 end, 'x.test',
+      n % 2, 0,
       case when state = 'done' then '{"verdict":{"reason":"timeout"}}' end,
       case when state = 'done' then 'unknown' end,
       case when state = 'routed' and n % 10 = 3 then 'a' end

@@ -1,14 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../../src/db/database.ts'
 import { deleteCachedAnswers, getCachedAnswers } from '../../../src/jobs/cached-answers.ts'
-import {
-  claimItems,
-  jobsWaitingFor,
-  listWaitingPairs,
-  nextDueAt,
-  pinnedItems,
-  unpinItems,
-} from '../../../src/jobs/item-claims.ts'
+import { jobsWaitingFor, pinnedItems, unpinItems } from '../../../src/jobs/item-claims.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/jobs/item-store.ts'
 import { countResults, startJob } from '../../../src/jobs/job-state.ts'
 import { unfinishedJob } from '../../../src/jobs/job-store.ts'
@@ -26,38 +19,12 @@ describe.skipIf(onPostgres)('a statement on a long list uses its index', () => {
 
   test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
     ['queued items', db => queuedItems(db, { ...job, after: 0, max: 9 }), /item_queued/],
-    [
-      'a claim',
-      db => claimItems(db, { ...share, max: 9, now: 0 }),
-      /COVERING INDEX item_routed \(operator=\? AND job_id=\?/,
-    ],
-    [
-      'a claim of items pinned to one egress',
-      db => claimItems(db, { ...share, pinnedOnly: true, max: 9, now: 0 }),
-      /COVERING INDEX item_bound \(job_id=\? AND operator=\? AND egress=\?/,
-    ],
-    [
-      'a claim of items with a backup operator',
-      db => claimItems(db, { ...share, backedUpOnly: true, max: 9, now: 0 }),
-      /item_backup \(job_id=\? AND operator=\?/,
-    ],
-    ['the next due time', db => nextDueAt(db, share), /COVERING INDEX item_routed/],
-    [
-      'the next due time of items pinned to one egress',
-      db => nextDueAt(db, { ...share, pinnedOnly: true }),
-      /COVERING INDEX item_bound/,
-    ],
     ['the egresses of pinned items', db => pinnedItems(db, 'job_a'), /item_bound/],
     ['unpinning items', db => unpinItems(db, share), /item_bound \(job_id=\? AND operator/],
     [
       'the jobs that wait for an operator',
       db => jobsWaitingFor(db, 'op'),
       /SEARCH item USING COVERING INDEX item_routed \(operator=\? AND job_id>\?\)/,
-    ],
-    [
-      'the waiting operators',
-      db => listWaitingPairs(db, { after: { operator: '', jobId: '' }, max: 9 }),
-      /COVERING INDEX item_routed/,
     ],
     ['starting a job', db => startJob(db, 'job_a'), /item_probing/],
     [

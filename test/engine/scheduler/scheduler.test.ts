@@ -169,6 +169,50 @@ test('each refused row is supplied again once, also if others of the same time a
   expect(recipients().length).toBeGreaterThan(100)
 })
 
+test('a sink may answer later how many rows it supplies', async () => {
+  const script = toRecipients(to => (isRandomRecipient(to) ? NO : undefined))
+  const { engine, settled, clock } = createTestEngine({
+    script,
+    engine: { sessionsPerOperator: 1, recipientsPerSession: 5 },
+  })
+  const texts = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)
+  const due: Row<string>[][] = [rowsOf(...texts)]
+  /** Those that the database has, and those that were refused since. */
+  const stored: Row<string>[] = []
+  const pending: Row<string>[] = []
+  let open = texts.length
+  let wake = () => {}
+  const feed: Feed<string> = {
+    async read() {
+      while (due.length === 0 && open > 0) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+      return due.shift() ?? null
+    },
+  }
+  const sink: Sink<string> = {
+    held: 0,
+    decided() {
+      open--
+      wake()
+    },
+    postponed: () => false,
+    refused: item => void pending.push(...rowsOf(item)),
+    async drained(operator, room) {
+      stored.push(...pending.splice(0))
+      await drainEventLoop()
+      const rows = stored.splice(0, room).map(row => ({ ...row, askedBy: operator }))
+      if (rows.length > 0) due.push(rows)
+      wake()
+      return rows.length
+    },
+  }
+  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(feed))
+  expect(open).toBe(0)
+})
+
 test.each(['decided', 'postponed'] as const)(
   'a sink whose `%s` throws ends the run with an error that names it',
   async method => {

@@ -4,8 +4,6 @@ import { storeRoutes } from '../../../src/jobs/item-store.ts'
 import { cancelJob, failJob, startJob } from '../../../src/jobs/job-state.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
 import { creditsToResume, resumeJob } from '../../../src/jobs/prepare-resume.ts'
-import { Claims } from '../../../src/jobs/probing/claims.ts'
-import { ActiveJobs } from '../../../src/jobs/worker/active-jobs.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { createTestWorker } from '../../support/worker.ts'
@@ -126,21 +124,6 @@ describe('a job that is resumed', () => {
     expect(await reopen()).not.toBeNull()
     expect(await reopen()).toBeNull()
   })
-})
-
-test('a list that has ended claims nothing', async () => {
-  const { submit, database, engine, clock } = await createTestWorker()
-  const job = await submit('job_1', ['ann@a.test'])
-  const routed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
-  await write(database, trx => storeRoutes(trx, { jobId: 'job_1', routed, now: clock.now() }))
-  const lists = new ActiveJobs({ clock, engineFor: () => engine, wait: true, find: null })
-  const before = lists.add(job)
-  lists.drop('job_1')
-  const claims = new Claims(database, lists)
-  const slot = { operator: 'op', egress: 'default', max: 5, now: clock.now() }
-  expect(await claims.claim([before], slot)).toEqual([])
-  const now = lists.add(job)
-  expect(await claims.claim([before, now], slot)).toMatchObject([{ position: 1, list: now }])
 })
 
 test('a row that was routed meanwhile is not routed again', async () => {
