@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Feed, Postponement, Row, Sink } from '../../../src/engine/scheduler/feed.ts'
+import type { Feed, Postponement, Refusal, Row, Sink } from '../../../src/engine/scheduler/feed.ts'
 import { Scheduler } from '../../../src/engine/scheduler/scheduler.ts'
 import type { Result } from '../../../src/engine/verdict/verdict.ts'
 import { onAbort } from '../../../src/platform/abort.ts'
@@ -46,6 +46,8 @@ type ListPlan = {
   /** Whether the list takes refused and postponed rows back. */
   readonly canRefuse: boolean
   readonly takesPostponed: boolean
+  /** Whether it answers later whether it has refused rows, as after a question to a database. */
+  readonly answersLater: boolean
   /** When it begins, and when it is stopped or finished, in ms; null: never. */
   readonly beginsAtMs: number
   readonly stopsAfterMs: number | null
@@ -57,6 +59,7 @@ const listPlan: fc.Arbitrary<ListPlan> = fc.record({
   pageMax: fc.integer({ min: 1, max: 30 }),
   canRefuse: fc.boolean(),
   takesPostponed: fc.boolean(),
+  answersLater: fc.boolean(),
   beginsAtMs: fc.nat(3_000),
   stopsAfterMs: fc.option(fc.nat(4_000), { freq: 2 }),
   finishesAfterMs: fc.option(fc.nat(4_000), { freq: 2 }),
@@ -136,18 +139,22 @@ class ModelList implements Feed<number>, Sink<number> {
     return true
   }
 
-  refused(item: number, operator: string | null) {
-    this.#check(operator === null || this.#plan.canRefuse, `${item} is refused`)
+  refused(item: number, refusal: Refusal | null) {
+    this.#check(refusal === null || this.#plan.canRefuse, `${item} is refused`)
     this.#kept++
     this.#takeBack(item, 'refused')
-    if (operator === null) return
+    if (refusal === null) return
+    const operator = refusal.task.operator.name
     this.#refused.set(operator, [...(this.#refused.get(operator) ?? []), item])
   }
 
   drained(operator: string, room: number) {
     const items = this.#refused.get(operator)?.splice(0, room) ?? []
-    for (const item of items) this.#supply(item, operator)
-    return items.length
+    const supply = () => {
+      for (const item of items) this.#supply(item, operator)
+      return items.length
+    }
+    return this.#plan.answersLater ? Promise.resolve(0).then(supply) : supply()
   }
 
   #supply(item: number, askedBy?: string) {
