@@ -217,8 +217,8 @@ async function openDownload(
 ): Promise<ListFile> {
   const name = nameOfUrl(file)
   say(`Downloading ${name}.`)
-  const path = await downloadList(context, config, file)
-  const options = { ...listOptions(flags, null), kept: true, name }
+  const { path, digest } = await downloadList(context, config, file)
+  const options = { ...listOptions(flags, null), kept: true, name, digest }
   return openList(context, path, config.dataDir, options)
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Readable } from 'node:stream'
+import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { detectDialect, type ListDialect } from '../../csv/csv.ts'
 import { type ListContent, openContent, readContentHead } from '../../formats/open-content.ts'
@@ -22,7 +22,10 @@ export type ListFile = {
   readonly kept: boolean
   /** File name of a list that was downloaded. */
   readonly name: string | undefined
-  /** Reads the content. Throws at the end if the content has changed since the list was opened. */
+  /**
+   * Reads the content. Throws at the end if the content has changed since the list was opened; that
+   * of a copy cannot.
+   */
   bytes(): AsyncIterable<Uint8Array>
 }
 
@@ -37,6 +40,8 @@ type ListFileOptions = {
   readonly kept?: boolean
   /** File name of a list that was downloaded. */
   readonly name?: string | undefined
+  /** SHA-256 of the content, if it is known. */
+  readonly digest?: string | undefined
 }
 
 /** The list is a file of the user: this stops only decompression bombs. */
@@ -52,10 +57,11 @@ export async function openList(
   options: ListFileOptions,
 ): Promise<ListFile> {
   const stream = streamOf(context, name)
-  const path = stream === null ? resolve(name) : await storeStream(name, stream, dataDir)
-  const kept = options.kept ?? stream !== null
+  const copy = stream === null ? null : await storeStream(name, stream, dataDir)
+  const path = copy?.path ?? resolve(name)
+  const kept = options.kept ?? copy !== null
   try {
-    const digest = await digestOf(path)
+    const digest = options.digest ?? copy?.digest ?? (await digestOf(path))
     const content = await openContent(path, {
       sheet: options.sheet,
       expandedBytesMax: EXPANDED_BYTES_MAX,
@@ -69,7 +75,7 @@ export async function openList(
       sheet: content.workbook?.sheet ?? null,
       kept,
       name: options.name,
-      bytes: () => readVerified(name, { path, digest, content }),
+      bytes: () => readVerified(name, { path, digest: kept ? null : digest, content }),
     }
   } catch (error) {
     throw unreadable(name, error)
@@ -87,15 +93,15 @@ function streamOf(context: Pick<CliContext, 'stdin'>, name: string): Readable | 
 }
 
 /**
- * Reads a file and throws at its end if its digest differs. Hours may pass between the two reads,
- * and results must not be written next to other rows.
+ * Reads a file and throws at its end if its digest differs; null to check nothing. Hours may pass
+ * between the two reads, and results must not be written next to other rows.
  */
 async function* readVerified(
   name: string,
-  { path, digest, content }: { path: string; digest: string; content: ListContent },
+  { path, digest, content }: { path: string; digest: string | null; content: ListContent },
 ): AsyncGenerator<Uint8Array> {
   // The text of other formats is not the content of the file, which is read again for its digest.
-  const hash = content.format === 'text' ? createHash('sha256') : null
+  const hash = digest !== null && content.format === 'text' ? createHash('sha256') : null
   try {
     for await (const chunk of content.read()) {
       hash?.update(chunk)
@@ -103,9 +109,10 @@ async function* readVerified(
     }
   } catch (error) {
     // A file that was replaced or is being written can look damaged.
-    if (hash === null && (await digestOf(path)) !== digest) throw changed(name)
+    if (digest !== null && hash === null && (await digestOf(path)) !== digest) throw changed(name)
     throw unreadable(name, error)
   }
+  if (digest === null) return
   if ((hash?.digest('hex') ?? (await digestOf(path))) !== digest) throw changed(name)
 }
 
@@ -138,21 +145,32 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Copies a list into the data directory. Returns the path. */
+/** A copy of a list in the data directory, and the SHA-256 of its content. */
+export type ListCopy = { readonly path: string; readonly digest: string }
+
+/** Copies a list into the data directory. */
 export async function storeStream(
   name: string,
   stream: Readable,
   dataDir: string,
-): Promise<string> {
+): Promise<ListCopy> {
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
     createDirectory(dir)
-    await pipeline(stream, createWriteStream(arriving, { mode: 0o600 }))
+    const hash = createHash('sha256')
+    const tap = new Transform({
+      transform(chunk: Uint8Array, _, done) {
+        hash.update(chunk)
+        done(null, chunk)
+      },
+    })
+    await pipeline(stream, tap, createWriteStream(arriving, { mode: 0o600 }))
     // Name the copy by its digest, so that piping in the same list again resumes its job.
-    const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
+    const digest = hash.digest('hex')
+    const path = join(dir, `${digest.slice(0, 32)}.csv`)
     await rename(arriving, path)
-    return path
+    return { path, digest }
   } catch (error) {
     await rm(arriving, { force: true }).catch(() => {})
     if (error instanceof EvError) throw error

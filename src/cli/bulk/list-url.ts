@@ -5,7 +5,7 @@ import { isS3Url, type S3Access } from '../../outbound/s3.ts'
 import { EvError } from '../../platform/error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
-import { storeStream } from './list-file.ts'
+import { type ListCopy, storeStream } from './list-file.ts'
 
 /** Whether a list is named by a URL; of which schemes, the download decides. */
 export const isUrl = (list: string) => /^[a-z][a-z\d+.-]*:\/\//i.test(list)
@@ -14,14 +14,14 @@ export const isUrl = (list: string) => /^[a-z][a-z\d+.-]*:\/\//i.test(list)
 export const nameOfUrl = (url: string): string => sanitizeText(getFileName(url)) || 'list.csv'
 
 /**
- * Downloads a list into the data directory, like a list from stdin, and returns the path of the
+ * Downloads a list into the data directory, like a list from stdin, and returns the
  * copy. The URL is one of the user: private addresses and any size are allowed.
  */
 export async function downloadList(
   context: CliContext,
   config: Config,
   url: string,
-): Promise<string> {
+): Promise<ListCopy> {
   const { clock, externalDeps } = context
   const s3 = isS3Url(url) ? readS3Access(context.env) : undefined
   const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
