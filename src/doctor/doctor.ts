@@ -77,7 +77,7 @@ export type CheckName =
   | 'open-files'
   | 'data-directory'
   | 'database'
-  | 'identity-provider'
+  | 'sign-in'
 
 /** All checks end by then, even if no server answers. */
 const DEADLINE_MS = 18 * SECOND
@@ -145,9 +145,7 @@ function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
     ...(isPostgresUrl(databaseUrl) ? [general('database', serverFindings(deps, signal))] : []),
     ...(identityProvider === null
       ? []
-      : [
-          general('identity-provider', identityProviderFinding(identityProvider, signal).then(one)),
-        ]),
+      : [general('sign-in', identityProviderFinding(identityProvider, signal).then(one))]),
   ]
 }
 

@@ -107,7 +107,7 @@ describe('the doctor', () => {
     const { deps } = services([{ ...EGRESS, dial: speaks('192.0.2.9') }])
     const identityProvider = { title: 'Example Login', fault, check: async () => why }
     const last = (await collect({ ...deps, identityProvider })).at(-1)
-    expect(last).toMatchObject({ check: 'identity-provider', state })
+    expect(last).toMatchObject({ check: 'sign-in', state })
     expect(last?.says).toContain(says)
   })
 

@@ -177,16 +177,11 @@ export function createIdentityProvider(
 
 const UNDISCOVERED = { fault: 'unavailable', reason: null } as const
 
-/** The library wraps what went wrong, so the innermost message says most. */
-function causeText(error: unknown): string {
-  const messages: string[] = []
-  for (let one = error; one instanceof Error && messages.length < CAUSES_MAX; one = one.cause) {
-    messages.push(errorMessage(one))
-  }
-  return messages.length === 0 ? errorMessage(error) : messages.join(': ')
-}
-
-const CAUSES_MAX = 3
+/** Returns the innermost message, which says most: the library wraps what went wrong. */
+const causeText = (error: unknown): string =>
+  error instanceof Error && error.cause instanceof Error
+    ? causeText(error.cause)
+    : errorMessage(error)
 
 function toSentence(name: string, fault: ProviderFault['fault'], reason: string | null): string {
   switch (fault) {

@@ -81,7 +81,7 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   'open-files': 'Open files',
   database: 'Database',
   'data-directory': 'Data directory',
-  'identity-provider': 'Identity provider',
+  'sign-in': 'Identity provider',
 }
 
 export type State = Finding['state']

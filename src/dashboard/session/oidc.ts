@@ -64,7 +64,8 @@ export function oidcRoutes(deps: DashboardDeps): Hono<Env> {
     .get('/invitation/:token/oidc', async c => {
       const token = c.req.param('token')
       const isOpen = (await findInvitedPerson(deps, token)) !== null
-      if (!isOpen || !isOwnNavigation(c)) return c.redirect(`/invitation/${token}`, 303)
+      if (!isOpen || !isOwnNavigation(c))
+        return c.redirect(`/invitation/${encodeURIComponent(token)}`, 303)
       return start(c, deps, { kind: 'invitation', token }, '/overview')
     })
     .get(OIDC_CALLBACK, c => finish(c, deps))

@@ -426,6 +426,13 @@ describe('the start', () => {
     expect(answer.headers.get('Location')?.split('?')[0]).toBe(target)
   })
 
+  test('of an invitation that is not open shows its page', async () => {
+    for (const token of ['strange', 'a%0Ab', '..%2Fkeys']) {
+      const answer = await services.get(`/invitation/${token}/oidc`)
+      expect([answer.status, answer.headers.get('Location')]).toEqual([303, `/invitation/${token}`])
+    }
+  })
+
   test('opens only pages of this service afterwards', async () => {
     await invite(services)
     const done = await signInWith(ANN, '/sign-in/oidc?next=https%3A%2F%2Fevil.example')
