@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
@@ -66,13 +66,13 @@ const project = (name: Name) => join(folder, `with-${name}`)
 const installed = (name: Name, ...path: string[]) =>
   join(project(name), 'node_modules', name, ...path)
 const manifestOf = (name: Name) => readJson(join(packages, name, 'package.json'))
-const tarball = (name: Name) => join(folder, `${name}-${manifestOf(name).version}.tgz`)
+const tarball = (name: Name) => join(packages, `${name}-${manifestOf(name).version}.tgz`)
+let printed = ''
 
 beforeAll(() => {
   expect(inject('buildFault')).toBe('')
   const environment = { ...process.env, ...REPOSITORY }
-  run(process.execPath, [join(ROOT, 'tools/pack.mjs'), packages], folder, environment)
-  for (const name of NAMES) npm(['pack', '--pack-destination', folder, join(packages, name)])
+  printed = run(process.execPath, [join(ROOT, 'tools/pack.mjs'), packages], folder, environment)
   for (const name of NAMES) {
     mkdirSync(project(name))
     writeFileSync(join(project(name), 'package.json'), '{ "name": "app", "private": true }')
@@ -144,6 +144,35 @@ describe.each(NAMES)('%s', name => {
     expect(mapped.length).toBeGreaterThan(0)
     expect(mapped.filter(file => !files.includes(`${file}.map`))).toEqual([])
   })
+})
+
+test('the printed lines install the packages from their files', () => {
+  const file = (name: Name) => relative(folder, tarball(name))
+  expect(printed.split('\n')).toEqual([
+    `npm install ${file('evmail-engine')}`,
+    `npm install ${file('evmail-client')}`,
+    `npm install ${['evmail-engine', 'evmail-client', 'evmail'].map(name => file(name as Name)).join(' ')}`,
+    '',
+  ])
+})
+
+test('the bill of materials has all packages that are installed and all that the build contains', () => {
+  const bom = readJson(join(packages, `evmail-${manifestOf('evmail').version}.cdx.json`))
+  expect(bom).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { name: 'evmail' } } })
+  type Component = { readonly name: string; readonly version: string; readonly hashes?: unknown[] }
+  const components = bom.components as readonly (Component & {
+    readonly properties: readonly { readonly name: string }[]
+  })[]
+  const listed = new Set(components.map(({ name, version }) => `${name} ${version}`))
+  const installedHere = installedPackages('evmail')
+    .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')} ${version}`)
+    .filter(one => !one.startsWith('evmail'))
+  expect(installedHere.filter(one => !listed.has(one))).toEqual([])
+  const bundled = components.filter(one => one.properties.some(({ name }) => name === 'ev:bundled'))
+  expect(bundled.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['hono', 'kysely', 'zod', 'openid-client', 'htmx.org', 'uplot']),
+  )
+  expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([])
 })
 
 test('each module is in one package', () => {
@@ -381,6 +410,7 @@ const asModule = (program: string) =>
   `${program.replace(/(?:^ *import .*\n)+/m, '$&export async function run() {\n')}\n}`
 
 type Installed = {
+  readonly version?: string
   readonly engines?: { readonly node?: string }
   readonly hasInstallScript?: boolean
 }

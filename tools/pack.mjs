@@ -1,6 +1,7 @@
 // Writes the npm packages to packages/, or to the folder that is the argument, from one build: the
 // engine, the client, and the product that depends on both. Each contains only its own files and
-// names only its own dependencies.
+// names only its own dependencies. Beside each folder it writes the same as a .tgz file, and prints
+// the command that installs it, and a bill of materials of the product (CycloneDX).
 import { spawnSync } from 'node:child_process'
 import {
   cpSync,
@@ -15,6 +16,7 @@ import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleModules, bundleTypes } from './pack/bundle.mjs'
 import { closureOf, importsOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
+import { writeSbom } from './pack/sbom.mjs'
 
 const PRODUCT = 'evmail'
 const ENGINE = 'evmail-engine'
@@ -36,6 +38,8 @@ const productFiles = readdirSync(dist, { recursive: true })
 await packEngine()
 await packClient()
 await packProduct()
+writeTarballs()
+writeSbom(root, join(packages, `${PRODUCT}-${manifest.version}.cdx.json`))
 
 /**
  * Bundles a module with its imports, because loading one file takes half the time of a hundred. The
@@ -97,6 +101,22 @@ async function packProduct() {
     writeRequired(folder, name)
   }
   finishPackage(folder, { [ENGINE]: manifest.version, [CLIENT]: manifest.version })
+}
+
+/** The product needs the files of the engine and the client until they are in the registry. */
+function writeTarballs() {
+  const names = [ENGINE, CLIENT, PRODUCT]
+  const { status, stderr } = spawnSync(
+    'npm',
+    ['pack', '--pack-destination', packages, ...names.map(name => join(packages, name))],
+    { encoding: 'utf8', shell: process.platform === 'win32' },
+  )
+  if (status !== 0) throw new Error(`npm pack failed: ${stderr}`)
+  const file = name => relative('', join(packages, `${name}-${manifest.version}.tgz`))
+  for (const name of names) {
+    const needed = name === PRODUCT ? names : [name]
+    process.stdout.write(`npm install ${needed.map(file).join(' ')}\n`)
+  }
 }
 
 /** The compiled modules that those of the product import. */

@@ -55,6 +55,8 @@ test('the packages are published in the order in which they depend on one anothe
     /npm test\nnpm run pack\nfor name in evmail-engine evmail-client evmail;/,
   )
   expect(jobs.npm?.permissions).toMatchObject({ 'id-token': 'write' })
+  // npm trusts the workflow itself.
+  expect(readDoc('.github/workflows/publish.yml')).not.toMatch(/secrets\.|TOKEN/)
 })
 
 test('CI covers every supported major version of Node on Linux and macOS', () => {
