@@ -60,6 +60,8 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly optionalHeaders?: readonly ResponseHeader[]
   /** Errors of this route in addition to the derived ones. */
   readonly errors?: readonly ApiCode[]
+  /** Whether every value of the parameters has an answer, so that there is no `not_found`. */
+  readonly isAlwaysFound?: boolean
   /** See `GuardRule`. */
   readonly beforeKey?: GuardRule['beforeKey']
   readonly beforeBody?: GuardRule['beforeBody']
@@ -220,7 +222,7 @@ const requestBody = ({ schema, example, required = true, isForm }: RouteBody<z.Z
 
 const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): ApiCode[] => [
   ...ANY_WITH_KEY,
-  ...(params === undefined ? [] : (['not_found'] as const)),
+  ...(params === undefined || o.isAlwaysFound ? [] : (['not_found'] as const)),
   ...errors,
   ...(method === 'GET' ? [] : BODY_FAULTS),
   ...(method === 'GET' || o.body?.isForm ? [] : (['invalid_json'] as const)),

@@ -83,6 +83,7 @@ export class EvClient {
   readonly schedules: Schedules
   readonly account: OwnAccount
   readonly history: Usage['history']
+  readonly domain: Usage['domain']
   readonly credits: Usage['credits']
   readonly limits: Usage['limits']
   readonly stats: Usage['stats']
@@ -125,6 +126,7 @@ export class EvClient {
     this.schedules = createSchedules(connection)
     this.account = createOwnAccount(connection)
     this.history = usage.history
+    this.domain = usage.domain
     this.credits = usage.credits
     this.limits = usage.limits
     this.stats = usage.stats

@@ -30,6 +30,7 @@ import type { RateController, RateStatus } from './rate-control/controller.ts'
 import type { ProbeStop } from './rate-control/rules.ts'
 import { cacheKey, isFresh, isUndecided, type ResultCache } from './result-cache.ts'
 import { sandboxResult, sandboxSteps } from './sandbox.ts'
+import { findMailPolicies, type MailPolicies } from './signals/mail-policies.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
 import {
@@ -40,9 +41,17 @@ import {
   fromUnprobed,
   staleIfError,
 } from './verdict/build-result.ts'
-import { isFailure, type Result } from './verdict/verdict.ts'
+import { type Evidence, isFailure, type Result } from './verdict/verdict.ts'
 import { type ManyOptions, streamResults } from './verify-many.ts'
 import type { RouteOptions, VerifyOptions } from './verify-options.ts'
+
+/** What is known about a domain; null if it is not. */
+export type DomainFacts = Pick<
+  Evidence,
+  'catchAll' | 'disposableHost' | 'flags' | 'operator' | 'route' | 'suggestion'
+> & {
+  readonly policies: MailPolicies | null
+}
 
 type EngineDeps = PrepareDeps & {
   /** Null if the resolver is not checked. */
@@ -341,6 +350,41 @@ export class Engine {
   likelyOperator(domain: string): string {
     const { lists, likelyHosts } = this.#deps
     return lists.operators.of(likelyHosts.get(domain) ?? domain).name
+  }
+
+  /**
+   * Returns what the DNS, the lists and earlier verifications tell about a domain, without a
+   * connection to its mail servers. Never rejects: what is not known within the limit is null.
+   */
+  async describeDomain(
+    domain: string,
+    { limitMs, signal }: { readonly limitMs: number; readonly signal?: AbortSignal },
+  ): Promise<DomainFacts> {
+    const options = { forceRefresh: true, ...(signal === undefined ? {} : { signal }) }
+    const mode = { limitMs, isUrgent: false }
+    const limit = withDeadline(this.#deps.clock, limitMs, [this.#closing.signal, signal])
+    try {
+      const [prepared, policies] = await Promise.all([
+        this.#prepare(`postmaster@${domain}`, options, mode),
+        findMailPolicies(this.#deps.resolver, domain, limit.signal).catch(() => null),
+      ])
+      if ('result' in prepared) return { ...prepared.result.evidence, policies }
+      const { task } = prepared
+      const { flags, suggestion, route, operator } = task
+      const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
+      const known = task.exchangers[0].catchAll ?? catchAll.get(catchAllKey(task, operator.name))
+      return {
+        flags,
+        suggestion,
+        route,
+        operator,
+        catchAll: known,
+        policies,
+        disposableHost: false,
+      }
+    } finally {
+      limit.done()
+    }
   }
 
   /** Time limit of a single verification, in ms. */

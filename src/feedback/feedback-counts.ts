@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
+import type { Reader } from '../db/reader.ts'
 import { inArray } from '../db/sql-dialect.ts'
 import { DAY } from '../platform/clock.ts'
 import type { Feedback, FeedbackKind } from './feedback.ts'
@@ -138,7 +139,7 @@ export async function addDomainCounts(
 
 /** Returns the counts of domains; with `accountId` null, of all accounts together. */
 export async function getDomainCounts(
-  db: Database['db'],
+  db: Reader,
   accountId: string | null,
   domains: readonly string[],
 ): Promise<Map<string, DomainCount>> {

@@ -9,7 +9,12 @@ import {
   buildModel,
   type CalibrationModel,
 } from './calibration-model.ts'
-import { getCatchAllCounts, getDomainCounts, getVerdictCounts } from './feedback-counts.ts'
+import {
+  type DomainCount,
+  getCatchAllCounts,
+  getDomainCounts,
+  getVerdictCounts,
+} from './feedback-counts.ts'
 import {
   type AddressState,
   getAddressStates,
@@ -94,6 +99,14 @@ export class FeedbackKnowledge {
     )
     await putVerdicts(trx, toVerdicts(accountId, adjusted))
     return adjusted
+  }
+
+  /** Returns the reports about addresses of a domain; null without any. */
+  async getDomainCount(accountId: string, domain: string): Promise<DomainCount | null> {
+    if (!(await this.isEnrolled(accountId))) return null
+    const owner = this.#settings.feedbackScope === 'all' ? null : accountId
+    const counts = await getDomainCounts(this.#database.reader, owner, [domain])
+    return counts.get(domain) ?? null
   }
 
   /** Returns how often mail of an account bounced; null without feedback. */

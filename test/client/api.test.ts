@@ -33,6 +33,7 @@ test('each path of the API has a method, and each method a path', async () => {
     failureOf(all(jobs.events('{id}'))),
     jobs.downloadUrl('{id}'),
     ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],
+    client.domain('{domain}'),
     ...[client.limits(), client.account.get(), client.account.update({})],
     ...[
       keys.list(),

@@ -24,10 +24,11 @@ export const RESOURCES = [
   },
   {
     name: 'Usage',
-    title: 'Data of the account. Its methods are methods of the client.',
+    title: 'A domain, and data of the account. Its methods are methods of the client.',
     methods: {
       // A class is a keyword of Python, and a list there.
       history: { id: 'listHistory', only: 'typescript' },
+      domain: 'getDomain',
       credits: 'getCredits',
       limits: 'getLimits',
       stats: 'getStats',

@@ -98,6 +98,7 @@ class EvClient:
         self.wait_for_job = self.jobs.wait
         self.account = OwnAccount(connection)
         self.history = account.history
+        self.domain = account.domain
         self.credits = account.credits
         self.limits = account.limits
         self.stats = account.stats

@@ -802,6 +802,58 @@ class Details(TypedDict):
     smtp_valid: bool
 
 
+class DomainAnswer(TypedDict):
+    success: Literal[True]
+    data: DomainAnswerData
+
+
+class DomainAnswerData(TypedDict):
+    # The domain, in ASCII.
+    domain: str
+    # `mx`: it has MX records. `implicit`: its own address receives mail. `null-mx`: it
+    # declares that it accepts no mail. `no-mail`: it has no mail server. `no-domain`: it does
+    # not exist. `unknown`: the DNS lookup failed, or the domain is on your blocklist.
+    mail: Literal[
+        "mx",
+        "implicit",
+        "null-mx",
+        "no-mail",
+        "no-domain",
+        "unknown",
+    ]
+    # Mail servers, preferred first.
+    mx_hosts: List[str]
+    # Operator of the mail servers.
+    operator: Optional[str]
+    # Name of the operator, for people.
+    provider: Optional[str]
+    # Whether the domain accepts mail for every address, if a verification has found that out
+    # in the last days. Otherwise null.
+    is_catch_all: Optional[bool]
+    is_disposable: bool
+    is_free: bool
+    is_relay: bool
+    is_blocklisted: bool
+    # Suggested domain, if this one looks misspelled. Otherwise null.
+    did_you_mean: Optional[str]
+    # Policies that the domain publishes. Null if a DNS lookup failed.
+    policies: Optional[MailPolicies]
+    # Outcomes of addresses that your account reported. Null without any.
+    feedback: Optional[DomainFeedback]
+    # The facts are simulated.
+    sandbox: NotRequired[Literal[True]]
+
+
+class DomainFeedback(TypedDict):
+    # Addresses that mail reached.
+    delivered: int
+    # Addresses that don't exist.
+    bounced: int
+    # Lower end of the 95% Wilson interval.
+    bounce_rate_min: float
+    bounce_rate_max: float
+
+
 class DownloadLink(TypedDict):
     success: Literal[True]
     data: DownloadLinkData
@@ -1990,6 +2042,15 @@ class ListedJobDataClasses(TypedDict):
     risky: int
     undeliverable: int
     unknown: int
+
+
+class MailPolicies(TypedDict):
+    # SPF record. Null without one.
+    spf: Optional[str]
+    # Policy of the DMARC record. Null without a valid one.
+    dmarc: Optional[Literal["none", "quarantine", "reject"]]
+    # Whether the domain announces MTA-STS.
+    mta_sts: bool
 
 
 class NewAccount(TypedDict):

@@ -18,6 +18,7 @@ from .models import (
     CreditsData,
     Delivery,
     DeliveryDetail,
+    DomainAnswerData,
     DownloadLinkData,
     EmittedEvent,
     EmittedEventAnswerData,
@@ -79,10 +80,21 @@ class OwnAccount:
 
 
 class Usage:
-    """Data of the account. Its methods are methods of the client."""
+    """A domain, and data of the account. Its methods are methods of the client."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def domain(self, domain: str) -> DomainAnswerData:
+        """Get what is known about a domain.
+
+        Looks the domain up in the DNS and in lists, and adds what earlier verifications and
+        your reports tell. It contacts no mail server and is free; it counts toward the rate
+        limits of single verifications. What isn't known after 5 seconds is null. In the
+        sandbox, no DNS server is asked.
+        """
+        call = Call("GET", f"/v1/domains/{encode(domain)}")
+        return cast(DomainAnswerData, self._connection.json(call)["data"])
 
     def credits(self) -> CreditsData:
         """Get today's credits.
@@ -947,10 +959,12 @@ class JobActions:
         return cast(ResultRowAnswerData, self._connection.json(call)["data"])
 
     def breakdown(self, job_id: str) -> BreakdownData:
-        """Count the results of a job by class, reason and operator.
+        """Count the results of a job by class, action, reason and operator, and project its bounces.
 
-        Returns the counts, most frequent first, with at most 20 operators. The counts of a
-        running job can be one second old, or up to two minutes for a list of a million rows.
+        Returns the counts, most frequent first, with at most 20 operators. ``projection`` has
+        the bounce rate to expect of mail to all addresses, and to those with the actions
+        ``send`` and ``send_with_care``. The counts of a running job can be one second old, or
+        up to two minutes for a list of a million rows.
         """
         call = Call("GET", f"/v1/jobs/{encode(job_id)}/breakdown")
         return cast(BreakdownData, self._connection.json(call)["data"])

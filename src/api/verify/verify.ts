@@ -35,6 +35,7 @@ import {
   SINGLE_BODY_MAX,
   type VerifyInput,
 } from './ask.ts'
+import { type DomainDeps, domainRoutes } from './domain.ts'
 import {
   type FollowDeps,
   followOne,
@@ -53,7 +54,8 @@ type VerifyDeps = Pick<ApiDeps, 'guard'> &
   ListDeps &
   AskDeps &
   FollowDeps &
-  FormDeps
+  FormDeps &
+  DomainDeps
 
 /** The body after validation by the schema; `email` may still be anything. */
 type SingleBody = {
@@ -247,6 +249,7 @@ export const verifyRoutes = (service: VerifyDeps) =>
   newRouter()
     .route('/', singleRoutes(service))
     .route('/', formRoutes(service))
+    .route('/', domainRoutes(service))
     .route('/', listRoutes(service))
 
 function singleRoutes(service: VerifyDeps) {

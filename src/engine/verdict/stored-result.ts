@@ -13,7 +13,8 @@ type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined }
 /**
  * A result as it is stored with its row of a list: JSON without what is not determined and without
  * what repeats the address, about a fifth of the length of a `Result`. SQL reads
- * `verdict.reason`, `evidence.operator.name` and `checkedAt`, so these keep their paths.
+ * `verdict.reason`, `verdict.risk`, `evidence.operator.name`, `evidence.feedback.kind` and
+ * `checkedAt`, so these keep their paths.
  */
 type StoredResult = {
   readonly email: string

@@ -37,6 +37,7 @@ export async function pathOf(fixture: ExampleService, { method, path }: Place): 
   if (path.includes('/people/{id}')) return path.replace('{id}', await newPerson(fixture))
   if (path.includes('/schedules/{id}')) return path.replace('{id}', await newSchedule(fixture))
   if (path === '/v1/schedules') await seedJob(fixture.database, { id: JOB, texts: MIXED })
+  if (path === '/v1/domains/{domain}') return '/v1/domains/example.com'
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST' && !/\/(download_url|reverify)$/.test(path)
   await seedJob(fixture.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
