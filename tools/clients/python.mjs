@@ -198,7 +198,7 @@ function docString({ summary, description }, keywords) {
     ),
   )
   const rest = [...about, ...(args.length === 0 ? [] : ['', '        Args:', ...args])]
-  const first = `        """${toDocText(summary)}`
+  const first = wrap(`"""${toDocText(summary)}`, '        ').join('\n')
   return rest.length === 0 ? `${first}"""` : [first, ...rest, '        """'].join('\n')
 }
 

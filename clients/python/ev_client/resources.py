@@ -959,7 +959,8 @@ class JobActions:
         return cast(ResultRowAnswerData, self._connection.json(call)["data"])
 
     def breakdown(self, job_id: str) -> BreakdownData:
-        """Count the results of a job by class, action, reason and operator, and project its bounces.
+        """Count the results of a job by class, action, reason and operator, and project its
+        bounces.
 
         Returns the counts, most frequent first, with at most 20 operators. ``projection`` has
         the bounce rate to expect of mail to all addresses, and to those with the actions
