@@ -92,11 +92,6 @@ export function dueItems(
 export type ItemRoute = {
   readonly position: number
   readonly operator: string
-  /**
-   * Operator of the exchangers to probe if those of `operator` cannot be used; null if there is
-   * none.
-   */
-  readonly backupOperator?: string | null
   readonly domain: string
   readonly route: string
 }
@@ -110,12 +105,12 @@ export async function storeRoutes(
   o: { jobId: string; routed: readonly ItemRoute[]; now: number },
 ): Promise<void> {
   if (isPostgres(trx)) return storeAllRoutes(trx, o)
-  const rows = o.routed.map(({ position, operator, backupOperator = null, domain, route }) => [
-    ...[operator, backupOperator, domain, route, o.now, o.now, o.jobId, position],
+  const rows = o.routed.map(({ position, operator, domain, route }) => [
+    ...[operator, domain, route, o.now, o.now, o.jobId, position],
   ])
   await runEach(
     trx,
-    `update item set state = 'routed', operator = ?, backup_operator = ?, domain = ?, route = ?,
+    `update item set state = 'routed', operator = ?, domain = ?, route = ?,
       due_at = ?, ready_at = ?
     where job_id = ? and position = ? and state = 'queued'`,
     rows,
@@ -132,8 +127,8 @@ async function storeAllRoutes(
   if (routed.length === 0) return
   await sql`
     update item set state = 'routed', operator = each.operator,
-      backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${typedJsonRows(routed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
+      domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
+    from ${typedJsonRows(routed, 'position bigint, operator text, domain text, route text')}
     where ${matchItem(jobId, routed)} and state = 'queued'`.execute(trx)
 }
 
@@ -272,7 +267,6 @@ async function postponeAll(
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null,
         operator = coalesce(each.route ->> 'operator', item.operator),
-        backup_operator = coalesce(each.route ->> 'backupOperator', item.backup_operator),
         domain = coalesce(each.route ->> 'domain', item.domain),
         route = coalesce(each.route ->> 'route', item.route),
         ready_at = coalesce(ready_at, each."readyAt"),

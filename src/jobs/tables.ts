@@ -83,8 +83,6 @@ export type ItemTable = {
   /** Number of rows of the list that share this item's result, itself included. */
   copies: number
   operator: string | null
-  /** The operator to probe while the first one cannot be used; null if there is none. */
-  backup_operator: string | null
   domain: string | null
   /** JSON of the route, while the item is routed. */
   route: string | null

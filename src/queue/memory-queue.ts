@@ -160,7 +160,6 @@ class Kind {
     let next: Reschedule
     try {
       next = await handler(entry.key, this.#lease)
-      if (next === 'done' && entry.retryAt === null) next = await this.#recheck(entry.key)
     } catch (error) {
       this.#logThrottled(entry.key, error)
       next = { dueAt: this.#clock.now() + this.#retryMs }
@@ -170,10 +169,6 @@ class Kind {
     this.#requeue(entry, next)
     this.#pump()
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
-  }
-
-  async #recheck(key: string): Promise<Reschedule> {
-    return this.#options.recheck?.(key) ?? 'done'
   }
 
   /** Logs at most one failure per `retryMs`: if the disk is full, all tasks fail alike. */

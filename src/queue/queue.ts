@@ -19,12 +19,6 @@ export type Handler = (key: string, lease: Lease) => Promise<Reschedule>
 export type WorkOptions = {
   /** Maximum concurrent tasks. */
   readonly concurrency: number
-  /**
-   * Called after a finished task was removed; returns when it is due again. A put by another
-   * process is rejected while the task runs, so the work it was for may be visible only now. If
-   * omitted, such work must be found in another way.
-   */
-  readonly recheck?: (key: string) => Promise<Reschedule>
 }
 
 export interface Worker {
@@ -35,15 +29,12 @@ export interface Worker {
 /** Task counts of all kinds at the last count; for a shared queue, those of all processes. */
 export type QueueStatus = { readonly waiting: number; readonly running: number }
 
-/**
- * A task queue with one rule: at most one task per kind and key, waiting or running. One task per
- * connection slot of an operator therefore limits the sessions of that operator across all workers.
- */
+/** A task queue with one rule: at most one task per kind and key, waiting or running. */
 export interface Queue {
   /**
    * Enqueues a task, due at `dueAt` (epoch ms; now if omitted). A waiting task keeps the earlier
-   * time. A running one runs once more, or is rechecked if another process runs it. Tasks due later
-   * are kept in memory only.
+   * time. A running one runs once more; if another process runs it, the put is dropped, so the work
+   * that it was for must be found in another way. Tasks due later are kept in memory only.
    */
   put(kind: string, key: string, dueAt?: number): Promise<void>
   /** Enqueues many keys of one kind at once. */

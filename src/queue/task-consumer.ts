@@ -4,8 +4,8 @@ import type { LogFields } from '../platform/log.ts'
 import {
   DEFAULT_QUEUE_TIMINGS,
   type Handler,
+  type Lease,
   type QueueTimings,
-  type Reschedule,
   type Worker,
   type WorkOptions,
 } from './queue.ts'
@@ -219,8 +219,7 @@ export class TaskConsumer {
     this.#claimMore()
     const { key } = run.claim
     if (await this.#complete(run.claim)) {
-      const isDone = dueAt === null && !run.lost.signal.aborted
-      dueAt = earliest(isDone ? await this.#recheck(key) : dueAt, run.putAt)
+      dueAt = earliest(dueAt, run.putAt)
     } else dueAt = null
     if (this.#runs.get(key) === run) this.#runs.delete(key)
     if (dueAt !== null) await this.#requeue(key, dueAt)
@@ -260,23 +259,10 @@ export class TaskConsumer {
     }
   }
 
-  /**
-   * A put by another process is rejected while the task exists, so the work it was for is looked
-   * for afterwards.
-   */
-  async #recheck(key: string): Promise<number | null> {
-    const { recheck } = this.#options
-    return recheck === undefined ? null : this.#dueAt(key, recheck)
-  }
-
   /** Returns the due time, monotonic; null if the task is done. */
-  async #dueAt<Rest extends unknown[]>(
-    key: string,
-    getNext: (key: string, ...rest: Rest) => Promise<Reschedule>,
-    ...rest: Rest
-  ): Promise<number | null> {
+  async #dueAt(key: string, handler: Handler, lease: Lease): Promise<number | null> {
     try {
-      const due = await getNext(key, ...rest)
+      const due = await handler(key, lease)
       return due === 'done' ? null : this.#clock.monotonicNow() + due.dueAt - this.#clock.now()
     } catch (error) {
       this.#deps.onFailure({ key, error: errorMessage(error) })

@@ -139,28 +139,6 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeLessThan(late)
     })
 
-    test('rechecks a finished task, and runs it again if the recheck says so', async () => {
-      const recorder = newRecorder()
-      const rechecked: string[] = []
-      const recheck = async (key: string): Promise<Reschedule> =>
-        rechecked.push(key) === 1 ? { dueAt: bench.now() + bench.waitMs } : 'done'
-      queue.work('k', recorder.handler, { concurrency: 1, recheck })
-      await queue.put('k', 'a')
-      await bench.until(recorder.started('a'))
-      const endedAt = bench.now()
-      recorder.end('a', 'done')
-      await bench.until(recorder.started('a', 2))
-      expect(bench.now()).toBeGreaterThanOrEqual(endedAt + bench.waitMs)
-      recorder.end('a', { dueAt: bench.now() })
-      await bench.until(recorder.started('a', 3))
-      recorder.end('a', 'done')
-      await bench.pass(2 * bench.waitMs)
-      expect({ rechecked, order: recorder.order }).toEqual({
-        rechecked: ['a', 'a'],
-        order: ['a', 'a', 'a'],
-      })
-    })
-
     test('respects the concurrency limit and runs all tasks', async () => {
       const recorder = newRecorder()
       const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)

@@ -186,7 +186,6 @@ const finished =
     same_as: null,
     copies: 1,
     operator: null,
-    backup_operator: null,
     domain: null,
     route: null,
     due_at: 0,

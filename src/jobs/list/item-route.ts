@@ -4,11 +4,10 @@ import type { ItemRoute } from '../item-store.ts'
 /** Returns the route of an item in the form in which it is stored. */
 export const toItemRoute = (
   position: number,
-  { operator, address, route, exchangers }: ProbeTask,
+  { operator, address, route }: ProbeTask,
 ): ItemRoute => ({
   position,
   operator: operator.name,
-  backupOperator: exchangers[1]?.operator.name ?? null,
   domain: address.domain.ascii,
   route: JSON.stringify(route),
 })

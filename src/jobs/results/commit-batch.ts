@@ -35,8 +35,6 @@ export type ItemUpdate = {
    * claimed in the database. A postponed item that was not claimed there is also in `routed`.
    */
   readonly holder?: string | null
-  /** The state of items that were not claimed. Default: `queued`. */
-  readonly state?: 'queued' | 'routed'
 }
 
 type Outcome = {
@@ -181,10 +179,10 @@ async function writeChanges(
 }
 
 const toPostponed = ({ postponed = [], ...change }: ItemUpdate): Postponed[] =>
-  postponed.map(row => ({ ...row, ...toFence({ ...change, state: 'routed' }) }))
+  postponed.map(row => ({ ...row, ...toFence(change, 'routed') }))
 
 function toRows(jobId: string, { results = [], ...change }: ItemUpdate) {
-  const { fence } = toFence(change)
+  const { fence } = toFence(change, 'queued')
   return results.map(outcome => ({
     jobId,
     position: outcome.position,
@@ -195,10 +193,14 @@ function toRows(jobId: string, { results = [], ...change }: ItemUpdate) {
   }))
 }
 
-/** Returns the fence that discards late changes of items that other members hold by now. */
-function toFence({ holder, state = 'queued' }: Pick<ItemUpdate, 'holder' | 'state'>): {
-  fence?: Fence
-} {
+/**
+ * Returns the fence that discards late changes of items that other members hold by now. An item that
+ * was not claimed must have a state.
+ */
+function toFence(
+  { holder }: Pick<ItemUpdate, 'holder'>,
+  state: 'queued' | 'routed',
+): { fence?: Fence } {
   if (holder === undefined) return { fence: { state } }
   return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
