@@ -324,8 +324,10 @@ export class ListWorker implements JobWorker {
       drain: () => draining.abort(),
       stopping: draining.signal,
     })
-    this.#shares.set(list.id, rows)
     try {
+      // A claim whose reply was lost may have been committed since the end of the last share.
+      await this.#releaseShare(list.id, holder)
+      this.#shares.set(list.id, rows)
       if (list.engine.isSandbox) await this.#simulateShare(list, rows)
       else await this.#runRows(list, rows, signals)
     } catch (error) {
@@ -333,8 +335,10 @@ export class ListWorker implements JobWorker {
       log.error('rows could not be claimed; retrying', { error: errorMessage(error) })
     } finally {
       this.#shares.delete(list.id)
+      draining.abort()
       signals.end()
       for (const end of unsubscribe) end()
+      await rows.settled()
       await this.#releaseShare(list.id, holder)
     }
   }

@@ -90,6 +90,8 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   readonly #postponed = new Map<string, Slot>()
   /** Slots whose egress is blocked. */
   readonly #blocked: Slot[] = []
+  /** Claims in progress. */
+  readonly #claims = new Set<Promise<unknown>>()
   /** Whether the last page was empty. */
   #isIdle = false
   #wake: () => void = () => {}
@@ -121,10 +123,11 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
       await recorder.settled()
       this.#findBlocked()
       if (this.#hasClaimable) await priority?.yieldToRequests('route')
+      if (stopping.aborted) break
       const page =
         this.#asked.length > 0
           ? this.#asked.splice(0, max)
-          : this.#toRows(await this.#claimPage(Math.min(max, PAGE_MAX)))
+          : this.#toRows(await this.#track(this.#claimPage(Math.min(max, PAGE_MAX))))
       if (stopping.aborted) break
       if (page.length > 0) {
         this.#isIdle = false
@@ -141,6 +144,20 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
       })
     }
     return null
+  }
+
+  /** Resolves when no claim is in progress. Call it once the feed has been ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#claims)
+  }
+
+  async #track<T>(claim: Promise<T>): Promise<T> {
+    this.#claims.add(claim)
+    try {
+      return await claim
+    } finally {
+      this.#claims.delete(claim)
+    }
   }
 
   /** Claims what a poll has found. */
@@ -197,7 +214,8 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
     try {
       // What was refused just now is not committed yet.
       await this.#deps.recorder.flushed()
-      const items = await this.#claimWaiting(operator, room)
+      if (this.#deps.stopping.aborted) return 0
+      const items = await this.#track(this.#claimWaiting(operator, room))
       const rows = this.#toRows(items)
       for (const row of rows) this.#asked.push({ ...row, askedBy: operator })
       // As long as rows follow, the scheduler asks for them.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { deregister, register } from '../../../src/cluster/members.ts'
 import { releaseClaims } from '../../../src/jobs/member-claims.ts'
-import { MINUTE } from '../../../src/platform/clock.ts'
+import { MINUTE, yieldToEventLoop } from '../../../src/platform/clock.ts'
 import { cluster } from '../../support/cluster-jobs.ts'
 import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
@@ -88,6 +88,22 @@ describe('a member with one connection that is not answered', () => {
     await worker.stop()
     expect([listeners.lost.size, listeners.silent.size]).toEqual([0, 0])
   })
+})
+
+test('a member that ends its work on a list at any moment keeps no row of it', async () => {
+  const home = await cluster({ script, domains: 8 })
+  const { member, join, report } = createMembership(home)
+  await join('mem_1')
+  const texts = Array.from({ length: 8 }, (_, n) => users(25, `d${n}.test`)).flat()
+  await home.submit('job_1', texts)
+  const worker = home.work(member, { recipientsPerSession: '5', sessionsPerOperator: '1' })
+  worker.take('job_1')
+  for (let n = 0; n < 40; n++) {
+    for (let turn = 0; turn < 10 * n; turn++) await yieldToEventLoop()
+    report('silent')
+  }
+  expect(await home.finished('job_1')).toMatchObject({ done: 200, deliverable: 200 })
+  expect(await listItems(home)).toEqual(['done null'])
 })
 
 test('rows for which an operator has no room wait in the database with their route', async () => {
