@@ -41,6 +41,7 @@ export const GUIDES = [
       file('dashboard', 'Dashboard'),
       file('identity-provider', 'Identity provider'),
       file('operating', 'Operating ev'),
+      file('port-25', 'A way to port 25'),
       file('debian', 'Debian package'),
       file('scaling', 'Several machines'),
       file('alerts', 'Alerts'),

@@ -85,7 +85,9 @@ function unreachable(best: readonly HandshakeResult[], port: number, proxied: bo
   if (best.some(is('mute'))) {
     return fail(
       `connections to port ${port} open, but no mail server responds on them`,
-      'A firewall or proxy intercepts them. Ask your network or hosting provider not to intercept outbound mail.',
+      proxied
+        ? `The proxy, or a firewall where it runs, intercepts them: port ${port} is probably blocked there. Run "ev doctor" there.`
+        : 'A firewall or proxy intercepts them. Ask your network or hosting provider not to intercept outbound mail.',
     )
   }
   const dialed = best.filter(is('unreached'))
@@ -93,9 +95,13 @@ function unreachable(best: readonly HandshakeResult[], port: number, proxied: bo
   if (first === undefined) return noHostFound(best)
   const names = dialed.map(({ host }) => host).join(', ')
   if (proxied) {
+    const { why, todo } = PROXY_CAUSES[first.outcome.code] ?? {
+      why: sanitizeText(first.outcome.detail),
+      todo: 'Check that the proxy runs, accepts the credentials and allows connections to port {port}.',
+    }
     return fail(
-      `no mail server can be reached through the proxy (${sanitizeText(first.outcome.detail)}): ${names}`,
-      `Check that the proxy runs, accepts the credentials and allows connections to port ${port}.`,
+      `no mail server can be reached through the proxy (${toPort(why, port)}): ${names}`,
+      toPort(todo, port),
     )
   }
   const { why, todo } = causeOf(dialed, port)
@@ -126,8 +132,10 @@ function causeOf(dialed: readonly With<'unreached'>[], port: number): Cause {
     todo: BLOCKED,
   }
   const why = byAddress ? `${cause.why}, by name and by address` : cause.why
-  return { why, todo: cause.todo.replaceAll('{port}', `${port}`) }
+  return { why, todo: toPort(cause.todo, port) }
 }
+
+const toPort = (text: string, port: number) => text.replaceAll('{port}', `${port}`)
 
 type Cause = { readonly why: string; readonly todo: string }
 
@@ -158,6 +166,30 @@ const CAUSES: Readonly<Record<string, Cause>> = {
     todo: 'Set --source-address to an address of this machine; ip address lists them.',
   },
   EMFILE: { why: 'too many open files', todo: 'Raise the limit of open files (ulimit -n).' },
+}
+
+/** By the codes of `dial.ts`. */
+const PROXY_CAUSES: Readonly<Record<string, Cause>> = {
+  EPROXYAUTH: {
+    why: 'it rejects the user name or the password',
+    todo: 'Correct them in --proxy socks5://user:password@host:port. Percent-encode characters such as @, : and /.',
+  },
+  EPROXYRULE: {
+    why: 'a rule of the proxy forbids port {port}',
+    todo: 'Allow connections to port {port} in the settings of the proxy, or use another one: most proxies for rent forbid it.',
+  },
+  EPROXYTARGET: {
+    why: 'it does not reach them',
+    todo: 'Port {port} is probably blocked where the proxy runs. Run "ev doctor" there.',
+  },
+  EPROXYCLOSED: {
+    why: 'it closes the connection without a reply',
+    todo: '"ssh -D" does so if it does not reach the mail server: port {port} is probably blocked where the proxy runs; run "ev doctor" there. Otherwise check that --proxy names a SOCKS5 proxy.',
+  },
+  EPROXYDOWN: {
+    why: 'no proxy responds',
+    todo: 'Check the host and the port in --proxy, that the proxy runs, and that this machine reaches it.',
+  },
 }
 
 const labelOf = (outcome: Outcome): string => LABELS[outcome.kind]

@@ -109,8 +109,28 @@ async function dialThroughProxy(proxy: Proxy, to: Target, signal: AbortSignal): 
     ({ socket }) => signal.aborted && socket.destroy(),
     () => undefined,
   )
-  const { socket } = await Promise.race([connecting, aborted])
-  return socket
+  try {
+    const { socket } = await Promise.race([connecting, aborted])
+    return socket
+  } catch (error) {
+    throw toProxyError(error)
+  }
+}
+
+/** Why a proxy opened no connection; the last word of a rejection is that of RFC 1928 §6. */
+const PROXY_FAULTS: readonly (readonly [message: RegExp, code: string])[] = [
+  [/Authentication failed|no accepted authentication type/, 'EPROXYAUTH'],
+  [/rejected connection - NotAllowed$/, 'EPROXYRULE'],
+  [/rejected connection - /, 'EPROXYTARGET'],
+  [/^Socket closed$/, 'EPROXYCLOSED'],
+  [/^(?:connect|getaddrinfo) |timed out$/, 'EPROXYDOWN'],
+]
+
+/** Gives an error of the library, which has only a message, a code. */
+function toProxyError(error: unknown): Error {
+  const cause = error instanceof Error ? error : new Error(String(error))
+  const code = PROXY_FAULTS.find(([message]) => message.test(cause.message))?.[1]
+  return code === undefined ? cause : Object.assign(new Error(cause.message, { cause }), { code })
 }
 
 function parseProxy(text: string): Proxy {

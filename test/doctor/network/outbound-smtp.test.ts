@@ -98,6 +98,26 @@ describe('outbound SMTP', () => {
     )
   })
 
+  test.each<[string, Outcome, RegExp, RegExp]>([
+    ['a wrong password', unreached('EPROXYAUTH'), /rejects the user name or/, /Percent-encode/],
+    ['a rule', unreached('EPROXYRULE'), /a rule of the proxy forbids port 25/, /Allow.*port 25/],
+    ['an unreachable server', unreached('EPROXYTARGET'), /does not reach/, /Port 25 is probably/],
+    ['no proxy', unreached('EPROXYDOWN'), /no proxy responds/, /--proxy/],
+    ['ssh -D', unreached('EPROXYCLOSED'), /without a reply/, /"ssh -D".*port 25 is probably/],
+    [
+      'interception',
+      { kind: 'mute', detail: 'closed' },
+      /no mail server responds/,
+      /proxy.*port 25/,
+    ],
+  ])('through a proxy fails with %s', (_, outcome, says, todo) => {
+    expect(find([outcome], true)).toEqual({
+      state: 'fail',
+      says: expect.stringMatching(says),
+      todo: expect.stringMatching(todo),
+    })
+  })
+
   test('through a proxy reports the error of the proxy', () => {
     expect(find([unreached('', 'Socks5 Authentication failed')], true)).toMatchObject({
       state: 'fail',

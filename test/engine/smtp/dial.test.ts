@@ -135,10 +135,38 @@ describe('a SOCKS5 proxy', () => {
     socket.destroy()
   })
 
-  test('that refuses is a failed dial', async () => {
-    const { port } = await proxy(5)
+  test.each([
+    ['a rule forbids the port', 2, 0, 'EPROXYRULE'],
+    ['the network is unreachable', 3, 0, 'EPROXYTARGET'],
+    ['the host is unreachable', 4, 0, 'EPROXYTARGET'],
+    ['the server refuses', 5, 0, 'EPROXYTARGET'],
+    ['it accepts no login without a password', 0, 0xff, 'EPROXYAUTH'],
+  ])('says with a code that %s', async (_, reply, method, code) => {
+    const { port } = await proxy(reply, method)
     const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${port}` })
-    await expect(dial.connect(target(25), never)).rejects.toThrow()
+    await expect(dial.connect(target(25), never)).rejects.toMatchObject({ code })
+  })
+
+  test('says with a code that the password is wrong', async () => {
+    const port = await listen(async socket => {
+      await once(socket, 'data')
+      socket.write(Buffer.of(5, 2))
+      await once(socket, 'data')
+      socket.write(Buffer.of(1, 1))
+    })
+    const dial = tcpDial({ ...DIRECT, proxy: `socks5://ann:wrong@127.0.0.1:${port}` })
+    await expect(dial.connect(target(25), never)).rejects.toMatchObject({ code: 'EPROXYAUTH' })
+  })
+
+  test('says with a code that no proxy responds', async () => {
+    const port = await listen(socket => socket.end())
+    for (const [at, code] of [
+      [port, 'EPROXYCLOSED'],
+      [1, 'EPROXYDOWN'],
+    ]) {
+      const dial = tcpDial({ ...DIRECT, proxy: `socks5://127.0.0.1:${at}` })
+      await expect(dial.connect(target(25), never)).rejects.toMatchObject({ code })
+    }
   })
 
   test('is abandoned on an abort', async () => {
