@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import { ACTIONS, type Action } from '../engine/verdict/action.ts'
 import { CLASSES, type Class } from '../engine/verdict/reason.ts'
 import type { DeduplicateBy } from '../jobs/import/import-counter.ts'
 import type { Metadata } from '../jobs/job-store.ts'
@@ -46,6 +47,19 @@ export function parseClasses(value: string): Class[] {
     )
   }
   return CLASSES.filter(klass => names.includes(klass))
+}
+
+/** Parses the value of `--action`. Throws EvError('usage'). */
+export function parseActions(value: string): Action[] {
+  const names = value.split(',').map(name => name.trim())
+  const unknown = names.find(name => !ACTIONS.some(action => action === name))
+  if (unknown !== undefined) {
+    throw new EvError(
+      'usage',
+      `--action has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${ACTIONS.join(', ')}.`,
+    )
+  }
+  return ACTIONS.filter(action => names.includes(action))
 }
 
 /** The formats of results, in the order of help. */

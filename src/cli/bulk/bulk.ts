@@ -11,7 +11,8 @@ import {
   refuseHardLinks,
 } from '../../db/file-lock.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
-import type { ActionPolicy } from '../../engine/verdict/action.ts'
+import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
+import type { Result } from '../../engine/verdict/verdict.ts'
 import { getComplaintRate } from '../../feedback/feedback-counts.ts'
 import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import { presentBounces, presentProjection } from '../../feedback/present-projection.ts'
@@ -26,7 +27,7 @@ import { formatNumber, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { parseMetadataFlags } from '../flag-values.ts'
+import { parseActions, parseMetadataFlags } from '../flag-values.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
@@ -158,6 +159,8 @@ async function processList(
 ): Promise<number> {
   const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
   const files = planOutput(flags)
+  // Checked before any work.
+  if (flags.action !== undefined) parseActions(flags.action)
   if (flags.format === 'xlsx' && flags.output === '-' && context.stdout.isTTY === true)
     throw binary()
   await checkOutput(isUrl(file) ? '-' : file, files, flags)
@@ -359,13 +362,18 @@ async function writeResults(
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? startInterruption(context, 'removing the unfinished output') : null
   try {
-    const { deduplicate } = flags
+    const { action, deduplicate } = flags
+    const actions = action === undefined ? null : parseActions(action)
     const createFilter =
       deduplicate === undefined ? null : () => createFirstFilter(deduplicate, context.random)
     const options = {
       createText,
       format,
       createFilter,
+      hasAction:
+        actions === null
+          ? null
+          : (result: Result) => actions.includes(decide(result, policy).action),
       stopping: stop?.signal,
       onResult: reachability.note,
     }

@@ -35,6 +35,8 @@ export type BulkSource = {
   readonly raw: boolean
   readonly only: string | null
   readonly split: boolean
+  /** Actions of the rows that are written, as given; null or left out for all. */
+  readonly action?: string | null
   /** What makes two rows the same; null if all rows are written. */
   readonly deduplicate: DeduplicateBy | null
   readonly format: Format
@@ -59,6 +61,7 @@ export type SourceFlags = {
   readonly raw?: boolean
   readonly only?: string
   readonly split?: boolean
+  readonly action?: string
   readonly deduplicate?: DeduplicateBy
   readonly format?: Format
   readonly sandbox?: boolean
@@ -80,6 +83,7 @@ export function toSource({ path, kept, name, dialect }: ListFile, flags: SourceF
     raw: flags.raw ?? false,
     only: flags.only ?? null,
     split: flags.split ?? false,
+    action: flags.action ?? null,
     deduplicate: flags.deduplicate ?? null,
     format: flags.format ?? 'csv',
     sandbox: flags.sandbox ?? false,
@@ -93,6 +97,7 @@ const hasEntries = (metadata: Metadata = {}) => Object.keys(metadata).length > 0
 
 export const toFlags = ({
   only,
+  action,
   column,
   sheet,
   encoding,
@@ -103,6 +108,7 @@ export const toFlags = ({
   ...rest,
   ...(deduplicate === null ? {} : { deduplicate }),
   ...(only === null ? {} : { only }),
+  ...(action == null ? {} : { action }),
   ...(column === null ? {} : { column }),
   // Null, or undefined in a job of an earlier version, is the first sheet.
   ...(typeof sheet === 'string' ? { sheet } : {}),

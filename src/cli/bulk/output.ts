@@ -45,6 +45,8 @@ export type OutputOptions = {
   readonly format?: Format | undefined
   /** Creates the filter of the rows that are written; null to write all. */
   readonly createFilter?: (() => IsFirst) | null
+  /** Whether a row is written by its action; null to write all. */
+  readonly hasAction?: ((result: Result) => boolean) | null
   /** Aborts the output and removes partial files. */
   readonly stopping?: AbortSignal | undefined
   /** Called with each result, including those that are not written. */
@@ -131,7 +133,7 @@ async function writeRows(
   writers: readonly FileWriter[],
   list: ListFile,
   source: Source,
-  { createFilter = null, stopping, onResult }: OutputOptions,
+  { createFilter = null, hasAction = null, stopping, onResult }: OutputOptions,
 ): Promise<ResultCounts> {
   const isFirst = createFilter?.() ?? null
   const writerByClass = new Map<Class, FileWriter>()
@@ -166,6 +168,7 @@ async function writeRows(
       const which = getActionCase(result)
       const operator = evidence.operator?.name ?? null
       all.add(which, operator, 1)
+      if (hasAction !== null && !hasAction(result)) continue
       if (isFirst !== null && !isFirst(stored)) continue
       const writer = writerByClass.get(toClass(verdict))
       if (writer === undefined) continue

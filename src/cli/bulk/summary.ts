@@ -94,7 +94,7 @@ export function formatRates({ rate, rateMin, rateMax }: BounceProjection): strin
 /** Formats the number of suggestions, and the options that filter and retry rows. */
 function nextSteps(
   job: Job,
-  { only, split, sandbox, wait, output, format = 'csv' }: SourceFlags,
+  { only, action, split, sandbox, wait, output, format = 'csv' }: SourceFlags,
   { reasons, suggestions }: ResultCounts,
 ): string[] {
   const steps: string[] = []
@@ -103,7 +103,7 @@ function nextSteps(
     const verb = suggestions === 1 ? 'has' : 'have'
     steps.push(`${pluralize(suggestions, 'row')} ${verb} a suggested correction${column}.`)
   }
-  const isFiltered = only !== undefined || split === true || output === '-'
+  const isFiltered = only !== undefined || action !== undefined || split === true || output === '-'
   if (!isFiltered && job.deliverable > 0 && job.deliverable < job.total) {
     steps.push(
       'To write only the deliverable rows, run the same command with --only deliverable -o good.csv.',

@@ -49,7 +49,7 @@ Examples:
   ev bulk list.csv
   ev bulk list.csv -o good.csv --only deliverable
   ev bulk list.csv -o out.csv --split
-  ev bulk list.csv --fail-above 3%
+  ev bulk list.csv -o send.csv --action send,send_with_care --fail-above 3%
   ev bulk customers.csv --column "Work email" -o out.csv
   ev bulk customers.xlsx --sheet Customers
   ev bulk list.csv.gz -o out.xlsx
@@ -89,6 +89,10 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
     .option(
       '--only <class,…>',
       'write only these classes: deliverable, risky, undeliverable, unknown',
+    )
+    .option(
+      '--action <action,…>',
+      'write only rows with these actions: send, send_with_care, retry_later, suppress',
     )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))

@@ -72,6 +72,7 @@ export function findings(result: SingleResult, action: (suggested: string) => Ht
   const evidence = evidenceOf(result)
   return html`
     <p class="means">${means} <span class="muted">${todo}</span></p>
+    <p>Action: <b>${result.action.replaceAll('_', ' ')}</b>. <span class="muted">${result.action_reason}</span></p>
     ${fault(evidence)} ${suggestion(result, action)} ${reply(evidence)} ${hints(evidence)}
     ${figures(result, evidence)}`
 }

@@ -69,6 +69,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
       raw: true,
       only: 'risky,unknown',
       split: true,
+      action: null,
       deduplicate: null,
       format: 'json',
       sandbox: true,

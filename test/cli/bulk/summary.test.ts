@@ -104,6 +104,17 @@ describe('--fail-above', () => {
     })
   })
 
+  test('judges the rows that --action selects', async () => {
+    const { code, stdout } = await run('--action', 'send', '--fail-above', '3%', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ written: 95, fail_above: { addresses: 95 } })
+    const refused = await run('--action', 'mail')
+    expect([refused.code, refused.stderr]).toEqual([
+      64,
+      'error: --action has "mail"; it takes a comma-separated list of send, send_with_care, retry_later, suppress.\n',
+    ])
+  })
+
   test.each(['3', '0.03', '101%', 'much'])('refuses %s', async value => {
     const { code, stderr } = await run('--fail-above', value)
     expect([code, stderr]).toEqual([
