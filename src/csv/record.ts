@@ -121,6 +121,7 @@ type RawRecord = {
   readonly line: number
   /** Well-formed CSV (RFC 4180) with repaired quotes, without the final line break. */
   readonly text: string
+  /** Whether the text has a quotation mark. */
   readonly hasQuote: boolean
   /** The line break that ends the record; '' for the last record of a file without one. */
   readonly ending: '' | '\n' | '\r\n' | '\r'

@@ -35,6 +35,30 @@ describe('a quoted cell', () => {
   })
 })
 
+describe('records without a quote, which are not parsed', () => {
+  test('have the cells that csv-parse finds', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', ',', ';', ' ', '\t', 'ß', '\0', '\ufeff') })
+    fc.assert(
+      fc.property(text, record => {
+        const records = cells(`x,${record}`)
+        expect(records).toEqual(parse(`x,${record}`, { relax_column_count: true }))
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('keep their place among others', () => {
+    const records = read('a,b\n"c\nd",e\nf\n"g",\n,h\n')
+    expect(records.map(({ line, cells }) => [line, ...cells])).toEqual([
+      [1, 'a', 'b'],
+      [2, 'c\nd', 'e'],
+      [4, 'f'],
+      [5, 'g', ''],
+      [6, '', 'h'],
+    ])
+  })
+})
+
 describe('an unmatched quote', () => {
   test.each([
     ['inside a cell is data', 'a 5" b,c\nd', [['a 5" b', 'c'], ['d']]],
