@@ -39,8 +39,8 @@ const REFRESH_MS = MINUTE
  */
 const KEEP_FACTOR = 50
 
-/** What the counts of an account say. */
-type Models = { readonly calibration: CalibrationModel; readonly bounces: BounceModel }
+/** What the counts of an account say. Only projections need the bounces. */
+type Models = { readonly calibration: CalibrationModel; readonly getBounces: () => BounceModel }
 
 type CachedModel = {
   readonly at: number
@@ -113,7 +113,7 @@ export class FeedbackKnowledge {
   async getBounceModel(accountId: string): Promise<BounceModel | null> {
     if (!(await this.isEnrolled(accountId))) return null
     const owner = this.#settings.feedbackScope === 'all' ? null : accountId
-    return (await this.#model(owner)).bounces
+    return (await this.#model(owner)).getBounces()
   }
 
   /** The newest outcome of each address. */
@@ -172,7 +172,14 @@ export class FeedbackKnowledge {
       getCatchAllCounts(this.#database, owner),
     ])
     const now = this.#database.clock.now()
-    return { calibration: buildModel(counts, domains, now), bounces: buildBounceModel(counts, now) }
+    let bounces: BounceModel | null = null
+    return {
+      calibration: buildModel(counts, domains, now),
+      getBounces: () => {
+        bounces ??= buildBounceModel(counts, now)
+        return bounces
+      },
+    }
   }
 }
 

@@ -465,8 +465,8 @@ type DownloadNameOptions = {
 
 /**
  * Returns the file name of a download: `customers-deliverable.csv` for this class of the list
- * `customers.csv`, `customers-send.csv` for this action, `customers-verified.csv` for all rows, and `customers-verified-partial.csv`
- * before the list is completed. A list without a name has its ID.
+ * `customers.csv`, `customers-send.csv` for this action, `customers-verified.csv` for all rows, and
+ * `customers-verified-partial.csv` before the list is completed. A list without a name has its ID.
  */
 export function downloadName(options: DownloadNameOptions): string {
   const { id, listName, names, isPartial, extension } = options
