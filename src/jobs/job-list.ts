@@ -90,8 +90,10 @@ export async function getRemainingWork(
       where job_id = ${jobId} and state = 'queued'
     union all select 'probing', count(*) from item
       where job_id = ${jobId} and state = 'probing'`.execute(db)
+  // Rows that wait for room at their operator have no due time.
   const waiting = await sql<WaitingOperator>`
-    select operator, count(*) as items, min(due_at) as "dueAt" from item
+    select operator, count(*) as items, min(coalesce(nullif(due_at, 0), ready_at)) as "dueAt"
+    from item
     where job_id = ${jobId} and state = 'routed'
     group by operator order by "dueAt", items desc, operator`.execute(db)
   const count = (state: string) => Number(counted.rows.find(row => row.state === state)?.items ?? 0)

@@ -67,7 +67,9 @@ export type JobTable = {
 export type JobType = VerificationSource
 
 /**
- * `queued` → `routed` → `probing` → `done`; a `same` item has the result of the item at `same_as`.
+ * `queued` → `done`, or `queued` → `routed` → `done` if an item waits: for its next attempt, or for
+ * room at its operator. An item is `probing` while a member of a cluster holds it. A `same` item has
+ * the result of the item at `same_as`.
  */
 export type ItemState = 'queued' | 'routed' | 'probing' | 'done' | 'same'
 
@@ -86,6 +88,7 @@ export type ItemTable = {
   domain: string | null
   /** JSON of the route, while the item is routed. */
   route: string | null
+  /** When its next attempt is due, epoch ms; 0 before the first one and while it waits for room. */
   due_at: number
   /** The egress that must probe the item; null for any. */
   egress: string | null

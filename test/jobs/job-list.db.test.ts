@@ -54,6 +54,8 @@ test('the remaining work of a job lists operators in due order', async () => {
   const now = clock.now()
   await route([a, b], 'late', now + 5_000)
   await route([c, d], 'soon', now)
+  // They wait for room at their operator since then.
+  await database.db.updateTable('item').set({ due_at: 0 }).where('operator', '=', 'soon').execute()
   await route([e], 'asked', now)
   const items = database.db.updateTable('item').set({ state: 'probing' })
   await items.where('operator', '=', 'asked').execute()

@@ -273,6 +273,8 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   /** Rows that wait for an egress that is blocked move to another one at once. */
   async #claimBlocked(max: number): Promise<readonly ClaimedItem[]> {
     const slot = this.#blocked[0] as Slot
+    // What was postponed just now is not committed yet.
+    await this.#deps.recorder.flushed()
     const items = await claimPinnedItems(this.#deps.database, this.#shareOf(max), slot)
     if (items.length < max) this.#blocked.shift()
     return items
