@@ -37,9 +37,10 @@ main() {
 
 # The npm packages as users install them, with the versions and hashes of package-lock.json.
 install_program() {
-  local packages=${EV_PACKAGES:-}
-  if [ -z "$packages" ]; then
-    packages="$work/packages"
+  local packages="$work/packages"
+  if [ -n "${EV_PACKAGES:-}" ]; then
+    packages=$(realpath "$EV_PACKAGES")
+  else
     node tools/pack.mjs "$packages" >&2
   fi
   mkdir -p "$work/installed" "$lib/bin"

@@ -73,11 +73,9 @@ const RESULTS_QUERY = z.object({
   offset: z.coerce.number().int().min(0).default(0),
 })
 
-const JSON_RULE = { keyHeader: REACHER_SECRET, takesLinks: false } as const
-
 /** The handlers validate bodies: fields that Reacher does not know are ignored. */
 const CHECK = {
-  ...JSON_RULE,
+  keyHeader: REACHER_SECRET,
   scope: 'verify:single',
   counts: 'single',
   idempotent: true,
@@ -87,7 +85,7 @@ const CHECK = {
 } as const satisfies Omit<GuardRule, 'target'>
 
 const SUBMIT = {
-  ...JSON_RULE,
+  keyHeader: REACHER_SECRET,
   scope: 'verify:bulk',
   counts: 'bulk',
   idempotent: true,
@@ -98,7 +96,7 @@ const SUBMIT = {
 
 /** The body of a GET request has no meaning. */
 const READ = {
-  ...JSON_RULE,
+  keyHeader: REACHER_SECRET,
   scope: 'jobs:read',
   counts: null,
   body: { kind: 'json', bytesMax: 0 },
