@@ -55,8 +55,11 @@ export type Door = {
 }
 
 const STEP_MS = 50
-/** Longer than a service delays the work of a list after a request, in real time. */
-const QUIET_MS = 100
+/**
+ * Turns of the event loop, of a millisecond or more: together longer than a service delays the work
+ * of a list after a request, also on a busy machine.
+ */
+const QUIET_TURNS = 80
 const QUIET_STEP_MS = 5 * SECOND
 /** Settings of every list: the addresses and names of tests may be dialed, at any rate. */
 const COMMON = {
@@ -267,12 +270,11 @@ export async function untilSettled<T>(
   promise: Promise<T>,
 ): Promise<T> {
   const isSettled = watchPromise(promise)
-  let quietSince = performance.now()
-  while (!isSettled()) {
-    const isQuiet = performance.now() - quietSince > QUIET_MS
+  for (let quietTurns = 0; !isSettled(); ) {
+    const isQuiet = quietTurns > QUIET_TURNS
     const isBusy = await advance(clock, mail, isQuiet ? QUIET_STEP_MS : STEP_MS)
-    if (isBusy) quietSince = performance.now()
-    else if (!isQuiet) await setTimeout(1)
+    quietTurns = isBusy ? 0 : quietTurns + 1
+    if (!isBusy && !isQuiet) await setTimeout(1)
   }
   return promise
 }

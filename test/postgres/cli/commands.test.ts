@@ -96,7 +96,7 @@ describe('commands on a PostgreSQL database', () => {
       writeFileSync(join(at.home, 'list.csv'), 'email\nvalid@x.test\n')
       await runOk(at, 'bulk', 'list.csv', '-o', 'out.csv', '--sandbox', ...DATA)
       expect(readFileSync(join(at.home, 'out.csv'), 'utf8')).toContain(
-        'valid@x.test,deliverable,valid@x.test,true',
+        'valid@x.test,deliverable,send,valid@x.test,true',
       )
       const jobs = JSON.parse(await runOk(at, 'jobs', '--json', ...DATA))
       expect(jobs.map(({ type }: { type: string }) => type)).toEqual(['list', expect.any(String)])
