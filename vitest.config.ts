@@ -41,7 +41,8 @@ export default defineConfig({
     // Only ends a test that hangs: a busy machine may take long.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    // One more than cores: tests also wait for files, timers and PostgreSQL.
+    maxWorkers: 3,
     passWithNoTests: false,
     // Modules of src keep no state, so files share the loaded modules: a third of the CPU time.
     isolate: false,
