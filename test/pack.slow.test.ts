@@ -26,8 +26,8 @@ import { beginService } from './support/service-process.ts'
 const MEGABYTE = 1_000_000
 /** Aims. Packages include the installed one itself; sizes are of all files in node_modules. */
 const LIMITS = {
-  'evmail-engine': { dependencies: 6, packages: 14, bytes: 12 * MEGABYTE },
-  'evmail-client': { dependencies: 0, packages: 1, bytes: 0.5 * MEGABYTE },
+  'evmail-engine': { dependencies: 6, packages: 14, bytes: 12.5 * MEGABYTE },
+  'evmail-client': { dependencies: 0, packages: 1, bytes: 0.6 * MEGABYTE },
   evmail: { dependencies: 22, packages: 80, bytes: 70 * MEGABYTE },
 } as const
 /** The client with all that it imports, minified. */

@@ -101,8 +101,8 @@ function operationsOf(
 ): [method: string, path: string][] {
   return (
     Object.entries(paths ?? {})
-      // Only an admin account can use the paths of accounts.
-      .filter(([path]) => path.includes('{') && !path.startsWith('/v1/accounts/'))
+      // Only an admin account can use the paths of accounts, and a domain belongs to no account.
+      .filter(([path]) => path.includes('{') && !/^\/v1\/(accounts|domains)\//.test(path))
       .flatMap(([path, methods]) => {
         const owned = [...OWNED, [/^\/v1\/events\//, ids.eventId] as const]
         const id = owned.find(([kind]) => kind.test(path))?.[1] ?? '{unknown}'
