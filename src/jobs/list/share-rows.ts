@@ -83,7 +83,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   /** Operators for which rows wait, and that may have room. */
   readonly #offered = new Set<string>()
   /** Rows for which an operator has room, and that are not supplied yet. */
-  #asked: Row<HeldItem>[] = []
+  readonly #asked: Row<HeldItem>[] = []
   /** Operators without room, for which the scheduler asks for rows when they have some. */
   readonly #full = new Set<string>()
   /** Slots whose rows are postponed, by key: they move to other egresses if theirs is blocked. */
