@@ -162,6 +162,8 @@ describe.concurrent('the output', () => {
         undeliverable: { rejected_email: 1 },
         unknown: { timeout: 1 },
       },
+      actions: { send: 2, send_with_care: 0, retry_later: 1, suppress: 1 },
+      projection: expect.objectContaining({ reports: 0 }),
       suggestions: 0,
       written: 4,
     })

@@ -11,7 +11,7 @@ type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
 /** What each role may do; admins may do everything in their account. */
 const ALLOWED: Readonly<Record<Exclude<Role, 'admin'>, readonly RegExp[]>> = {
   member: [
-    /^GET \/v1\/(jobs|webhooks|events|feedback|account|history|stats|limits|credits|schedules|people|verify)/,
+    /^GET \/v1\/(jobs|webhooks|events|feedback|account|history|stats|limits|credits|schedules|people|verify|domains)/,
     /^(POST|PATCH|PUT|DELETE) \/v1\/(verify|jobs|webhooks|feedback|schedules)/,
   ],
   viewer: [
