@@ -283,6 +283,7 @@ const NOT_PAGES = [
   ...['/', '/assets/:version/:name', '/form.js', '/overview/lists', '/verify/recent'],
   ...['/overview/machine', '/overview/attention'],
   ...['/lists/:id/download', '/lists/:id/events', '/doctor/status', '/doctor/findings'],
+  ...['/sign-in/oidc', '/sign-in/oidc/callback', '/invitation/:token/oidc'],
 ]
 /** Pages that need a person: people.slow.test.ts checks them. */
 const OF_PEOPLE = ['/people/:id', '/profile', '/profile/two-factor']
