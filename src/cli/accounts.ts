@@ -27,7 +27,7 @@ Examples:
   ev accounts set-plan Shop professional
   ev accounts set-email Shop owner@shop.example
   ev accounts set-admin Ops on
-  ev accounts set-action-policy Shop strict
+  ev accounts set-policy Shop strict
 
 Keys, lists and history belong to one account; other accounts cannot see them. The plans are free, starter,
 professional and enterprise, and those that the config file adds under "plans".
@@ -245,7 +245,7 @@ function addSetActionPolicy(
   setExitCode: SetExitCode,
 ): void {
   const setActionPolicy = accounts
-    .command('set-action-policy')
+    .command('set-policy')
     .description('set how results recommend to send, wait or suppress')
     .argument('<account>', 'ID or name of the account')
     .argument(
@@ -253,7 +253,7 @@ function addSetActionPolicy(
       `${ACTION_POLICIES.join(', ')}, or default to use --action-policy of "ev serve"`,
     )
     .option('--json', 'print JSON: one object')
-    .addHelpText('after', '\nExamples:\n  ev accounts set-action-policy Shop strict')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-policy Shop strict')
     .action(async (account: string, word: string, flags) => {
       const action_policy = parseActionPolicy(word)
       setExitCode(await changeCommand(context, flags, account, { action_policy }, policyText))

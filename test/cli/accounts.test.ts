@@ -112,16 +112,16 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
   test('sets the action policy, or returns to that of the service', async () => {
     const home = emptyFolder()
     await ev(home, 'create', '--name', 'Shop')
-    const set = await ev(home, 'set-action-policy', 'Shop', 'strict')
+    const set = await ev(home, 'set-policy', 'Shop', 'strict')
     expect(set).toMatchObject({ code: 0, stderr: '' })
     expect(set.stdout).toMatch(/^Account acc_\w+ "Shop" now has the action policy strict\./)
     expect(await read(home)).toMatchObject([{ name: 'Shop', action_policy: 'strict' }])
-    const { code, stderr } = await ev(home, 'set-action-policy', 'Shop', 'careful')
+    const { code, stderr } = await ev(home, 'set-policy', 'Shop', 'careful')
     expect([code, stderr]).toEqual([
       64,
       'error: The second argument is "careful"; it takes balanced, strict, lenient or default.\n',
     ])
-    expect(await read(home, 'set-action-policy', 'Shop', 'default')).toMatchObject({
+    expect(await read(home, 'set-policy', 'Shop', 'default')).toMatchObject({
       action_policy: null,
     })
   })
@@ -130,7 +130,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(emptyFolder(), 'set-mail')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'Unknown command "ev accounts set-mail". Available: list, create, set-name, set-plan, set-email, set-admin, set-action-policy.',
+      'Unknown command "ev accounts set-mail". Available: list, create, set-name, set-plan, set-email, set-admin, set-policy.',
     )
   })
 })

@@ -113,6 +113,7 @@ CALLS = [
         None,
         lambda c: c.jobs.get("job_1", include="results", partial=False, wait=5),
     ),
+    ("GET", "/v1/domains/shop.example", None, lambda c: c.domain("shop.example")),
     ("GET", "/v1/jobs/a%2Fb", None, lambda c: c.jobs.get("a/b")),
     (
         "GET",
@@ -425,7 +426,7 @@ class RequestTest(unittest.TestCase):
         called = {"POST /v1/verify/file", "GET /v1/jobs/*/events"}
         for method, url, _, _ in CALLS:
             path, _, query = url.partition("?")
-            ids = r"/(job_1|key_1|per_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|sch_1|a%2Fb)(?=/|$)"
+            ids = r"/(job_1|key_1|per_1|acc_1|wh_1|dlv_1|evt_1|fbs_1|sch_1|a%2Fb|shop\.example)(?=/|$)"
             operation = f"{method} {re.sub(ids, '/*', path).replace('/results/7', '/results/*')}"
             called.add(operation)
             self.assertLessEqual({name for name, _ in parse_qsl(query)}, operations[operation])
