@@ -4,6 +4,17 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
 const SLOW = 'test/**/*.slow.test.ts'
+/** The slow tests that take longest: CI runs them if it has time left, and a release always does. */
+const RELEASE = [
+  'test/chaos/!(webhooks).slow.test.ts',
+  'test/cli/restore.slow.test.ts',
+  'test/dashboard/browser/{feedback,health,keys,lists,overview,pages,restart,usage,webhooks}.slow.test.ts',
+  'test/deploy/*.slow.test.ts',
+  'test/engine/address/lists.slow.test.ts',
+  'test/formats/spreadsheet.slow.test.ts',
+  'test/journey/reachability/*.slow.test.ts',
+  'test/pack.slow.test.ts',
+]
 /**
  * Only ends what hangs: beside load on both cores, a crash test or all cases of a property take
  * minutes.
@@ -34,7 +45,8 @@ const setup = (...names: string[]) => names.map(name => `test/support/${name}-se
 
 /**
  * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in less than three minutes on
- * two cores. `npm run test:rest` runs `slow` and `properties`; `npm run test:all` runs everything.
+ * two cores. `npm run test:rest` runs `slow`, `npm run test:release` runs `release` and
+ * `properties`; `npm run test:all` runs everything.
  */
 export default defineConfig({
   test: {
@@ -81,6 +93,21 @@ export default defineConfig({
         test: {
           name: 'slow',
           include: [SLOW],
+          exclude: [...configDefaults.exclude, ...RELEASE],
+          testTimeout: SLOW_TIMEOUT_MS,
+          hookTimeout: SLOW_TIMEOUT_MS,
+          expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
+          // Processes and browsers that a file leaves behind end with its worker.
+          isolate: true,
+          globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),
+          env: { EV_TEST_ALL: '1' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'release',
+          include: RELEASE,
           testTimeout: SLOW_TIMEOUT_MS,
           hookTimeout: SLOW_TIMEOUT_MS,
           expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
