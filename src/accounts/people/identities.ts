@@ -21,7 +21,7 @@ import { normalizeEmail } from './sign-in.ts'
 // A person is linked to an identity at the provider once, by an email address that the provider has
 // verified: at the first sign-in of a person with an open invitation, or when a person who is signed in
 // asks for it. From then on the issuer and the subject identify the person, whatever the address is.
-// Nobody is created.
+// A sign-in creates no person.
 
 type Services = {
   readonly database: Database

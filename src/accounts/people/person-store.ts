@@ -57,6 +57,16 @@ export async function findPersonByInvitation(
 /** A person, with the name of the account. */
 export type PersonOfAccount = Person & { readonly account_name: string }
 
+/** Selects people with the names of their accounts, in the order of the accounts. */
+const peopleOfAccounts = (db: Reader) =>
+  db
+    .selectFrom('person')
+    .innerJoin('account', 'account.id', 'person.account_id')
+    .selectAll('person')
+    .select('account.name as account_name')
+    .orderBy('account.created_at')
+    .orderBy('account.id')
+
 /**
  * Lists the people with an address, one for each account that invited it. `account` is the name or
  * the ID of one account; null for all.
@@ -66,17 +76,11 @@ export function listPeopleByEmail(
   email: string,
   account: string | null,
 ): Promise<PersonOfAccount[]> {
-  return db
-    .selectFrom('person')
-    .innerJoin('account', 'account.id', 'person.account_id')
-    .selectAll('person')
-    .select('account.name as account_name')
+  return peopleOfAccounts(db)
     .where('person.email', '=', email)
     .$if(account !== null, query =>
       query.where(eb => eb.or([eb('account.id', '=', account), eb('account.name', '=', account)])),
     )
-    .orderBy('account.created_at')
-    .orderBy('account.id')
     .execute()
 }
 
@@ -85,15 +89,9 @@ export function listPeopleByIdentity(
   db: Reader,
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
 ): Promise<PersonOfAccount[]> {
-  return db
-    .selectFrom('person')
-    .innerJoin('account', 'account.id', 'person.account_id')
-    .selectAll('person')
-    .select('account.name as account_name')
+  return peopleOfAccounts(db)
     .where('person.oidc_issuer', '=', issuer)
     .where('person.oidc_subject', '=', subject)
-    .orderBy('account.created_at')
-    .orderBy('account.id')
     .execute()
 }
 

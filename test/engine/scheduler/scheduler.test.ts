@@ -42,6 +42,41 @@ function noteCalls(throws?: keyof Sink<string>) {
   return { calls, sink }
 }
 
+/** A list whose feed ends when all rows are decided; `supply` adds rows that were refused. */
+function createOpenList(texts: readonly string[]) {
+  const due: (readonly Row<string>[])[] = [rowsOf(...texts)]
+  let open = texts.length
+  let wake = () => {}
+  const feed: Feed<string> = {
+    async read() {
+      while (due.length === 0 && open > 0) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+      return due.shift() ?? null
+    },
+  }
+  return {
+    feed,
+    get open() {
+      return open
+    },
+    sink: {
+      held: 0,
+      decided() {
+        open--
+        wake()
+      },
+      postponed: () => false,
+    },
+    supply(rows: readonly Row<string>[]) {
+      if (rows.length > 0) due.push(rows)
+      wake()
+    },
+  }
+}
+
 type Options = Pick<SchedulerOptions, 'clock'> & Partial<SchedulerOptions & RunOptions>
 
 function schedule(engine: Engine, sink: Sink<string>, o: Options) {
@@ -128,27 +163,10 @@ test('each refused row is supplied again once, also if others of the same time a
   })
   const texts = Array.from({ length: 200 }, (_, n) => `user${n}@a.test`)
   const refused: Row<string>[] = []
-  const due: Row<string>[][] = [rowsOf(...texts)]
+  const list = createOpenList(texts)
   let asked = 0
-  let open = texts.length
-  let wake = () => {}
-  const feed: Feed<string> = {
-    async read() {
-      while (due.length === 0 && open > 0) {
-        await new Promise<void>(resolve => {
-          wake = resolve
-        })
-      }
-      return due.shift() ?? null
-    },
-  }
   const sink: Sink<string> = {
-    held: 0,
-    decided() {
-      open--
-      wake()
-    },
-    postponed: () => false,
+    ...list.sink,
     refused: item => void refused.push(...rowsOf(item)),
     drained(operator, room) {
       // Rows of a domain that has no mail server are decided without a probe.
@@ -158,13 +176,12 @@ test('each refused row is supplied again once, also if others of the same time a
         askedBy: operator,
       }))
       asked += rows.length
-      if (rows.length > 0) due.push(rows)
-      wake()
+      list.supply(rows)
       return rows.length
     },
   }
-  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(feed))
-  expect(open).toBe(0)
+  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(list.feed))
+  expect(list.open).toBe(0)
   expect(asked).toBe(190)
   expect(recipients().length).toBeGreaterThan(100)
 })
@@ -176,41 +193,23 @@ test('a sink may answer later how many rows it supplies', async () => {
     engine: { sessionsPerOperator: 1, recipientsPerSession: 5 },
   })
   const texts = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)
-  const due: Row<string>[][] = [rowsOf(...texts)]
+  const list = createOpenList(texts)
   /** Those that the database has, and those that were refused since. */
   const stored: Row<string>[] = []
   const pending: Row<string>[] = []
-  let open = texts.length
-  let wake = () => {}
-  const feed: Feed<string> = {
-    async read() {
-      while (due.length === 0 && open > 0) {
-        await new Promise<void>(resolve => {
-          wake = resolve
-        })
-      }
-      return due.shift() ?? null
-    },
-  }
   const sink: Sink<string> = {
-    held: 0,
-    decided() {
-      open--
-      wake()
-    },
-    postponed: () => false,
+    ...list.sink,
     refused: item => void pending.push(...rowsOf(item)),
     async drained(operator, room) {
       stored.push(...pending.splice(0))
       await drainEventLoop()
       const rows = stored.splice(0, room).map(row => ({ ...row, askedBy: operator }))
-      if (rows.length > 0) due.push(rows)
-      wake()
+      list.supply(rows)
       return rows.length
     },
   }
-  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(feed))
-  expect(open).toBe(0)
+  await settled(schedule(engine, sink, { clock, canRefuse: true, windowMax: 1_000 }).run(list.feed))
+  expect(list.open).toBe(0)
 })
 
 test.each(['decided', 'postponed'] as const)(
