@@ -43,6 +43,23 @@ if (process.env.TMPDIR === undefined && existsSync(MEMORY)) {
 
 const setup = (...names: string[]) => names.map(name => `test/support/${name}-setup.ts`)
 
+/** A project of slow tests; `left`: those of its files that another project runs. */
+const slowProject = (name: string, include: string[], left: string[] = []) => ({
+  extends: true as const,
+  test: {
+    name,
+    include,
+    exclude: [...configDefaults.exclude, ...left],
+    testTimeout: SLOW_TIMEOUT_MS,
+    hookTimeout: SLOW_TIMEOUT_MS,
+    expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
+    // Processes and browsers that a file leaves behind end with its worker.
+    isolate: true,
+    globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),
+    env: { EV_TEST_ALL: '1' },
+  },
+})
+
 /**
  * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in less than three minutes on
  * two cores. `npm run test:rest` runs `slow`, `npm run test:release` runs `release` and
@@ -88,35 +105,8 @@ export default defineConfig({
           env: { EV_TEST_DATABASE: 'postgres' },
         },
       },
-      {
-        extends: true,
-        test: {
-          name: 'slow',
-          include: [SLOW],
-          exclude: [...configDefaults.exclude, ...RELEASE],
-          testTimeout: SLOW_TIMEOUT_MS,
-          hookTimeout: SLOW_TIMEOUT_MS,
-          expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
-          // Processes and browsers that a file leaves behind end with its worker.
-          isolate: true,
-          globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),
-          env: { EV_TEST_ALL: '1' },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'release',
-          include: RELEASE,
-          testTimeout: SLOW_TIMEOUT_MS,
-          hookTimeout: SLOW_TIMEOUT_MS,
-          expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
-          // Processes and browsers that a file leaves behind end with its worker.
-          isolate: true,
-          globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),
-          env: { EV_TEST_ALL: '1' },
-        },
-      },
+      slowProject('slow', [SLOW], RELEASE),
+      slowProject('release', RELEASE),
       {
         extends: true,
         test: {
