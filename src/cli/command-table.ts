@@ -57,7 +57,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'people',
         description: 'manage people who sign in to the dashboard',
-        load: async () => (await import('./commands/people.ts')).definePeople,
+        load: async () => (await import('./people.ts')).definePeople,
       },
       {
         name: 'keys',

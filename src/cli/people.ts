@@ -1,59 +1,92 @@
-import type { Account } from '../accounts/account-store.ts'
-import {
-  changePerson,
-  invitationUrl,
-  invitePerson,
-  removePerson,
-  renewInvitation,
-  resetSecondFactor,
-} from '../accounts/people/people.ts'
-import {
-  hasJoined,
-  listPeople,
-  type Person,
-  presentPerson,
-} from '../accounts/people/person-store.ts'
+import { type Command, Option } from 'commander'
 import { isRole, ROLES } from '../accounts/people/role.ts'
-import type { Database } from '../db/database.ts'
 import { EvError } from '../platform/error.ts'
-import { isoTime } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { confirm } from './confirm.ts'
-import type { CliContext } from './context.ts'
-import { auditServices } from './database.ts'
-import { withAccounts } from './local/with-accounts.ts'
+import { noSuchCommand } from './commands/help.ts'
+import { confirm, YES } from './confirm.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
 import { printJson, printText, timeText } from './print.ts'
-import { selectAccount } from './select-account.ts'
-import { requireBaseUrl } from './serve/base-url.ts'
-import { readConfig } from './settings.ts'
+import {
+  createRemotePeople,
+  type OwnedPerson,
+  type PeopleBackend,
+  type PersonWithLink,
+} from './remote/people.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
-type PeopleFlags = {
+const EXAMPLES = `
+Examples:
+  ev people
+  ev people invite --name "Ann Lee" --email ann@shop.example --role admin
+  ev people link ann@shop.example
+  ev people set-role ann@shop.example viewer
+  ev people reset-two-factor ann@shop.example
+  ev people remove ann@shop.example
+
+People sign in to the dashboard of one account. A person sets a password at a link, which ev shows once and which works
+for seven days. Admins may do everything in the account, members verify and manage lists and webhooks, viewers only
+read.`
+
+export function definePeople(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  people.addHelpText('after', EXAMPLES)
+  addList(people, context, setExitCode)
+  addInvite(people, context, setExitCode)
+  addLink(people, context, setExitCode)
+  addSetRole(people, context, setExitCode)
+  addResetTwoFactor(people, context, setExitCode)
+  addRemove(people, context, setExitCode)
+}
+
+type PeopleFlags = ServiceFlags & {
+  readonly account?: string
   readonly json?: boolean
   readonly yes?: boolean
-  readonly account?: string
-  readonly name?: string
-  readonly email?: string
-  readonly role?: string
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev people list` and returns the exit code. */
-export function listCommand(context: CliContext, flags: PeopleFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const people = await peopleOf(database, accounts, flags)
-    if (flags.json) printJson(context, people.map(personObject))
-    else if (people.length === 0) {
-      printText(
-        context,
-        'No people. To invite one, run "ev people invite --name NAME --email ADDRESS".',
-      )
-    } else {
-      context.stdout.write(table(COLUMNS, people.map(rowOf), widthOf(context, context.stdout)))
-    }
-    return 0
-  })
+async function openPeople(context: CliContext, flags: PeopleFlags): Promise<PeopleBackend> {
+  if (flags.service !== undefined) return createRemotePeople(await connectService(flags.service))
+  const config = readConfig(context, flags)
+  const { createLocalPeople } = await import('./local/people.ts')
+  return createLocalPeople(context, config)
+}
+
+const ACCOUNT = ['--account <account>', 'account of the person, by ID or name'] as const
+const PERSON = ['<person>', 'ID or email address of the person'] as const
+const LINK_SETTINGS = [...DATA_SETTINGS, 'baseUrl'] as const
+
+function addList(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = people
+    .command('list', { isDefault: true })
+    .description('list people with their roles')
+    .allowExcessArguments()
+    .option('--account <account>', 'only people of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev people list\n  ev people --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, people)
+      setExitCode(await listCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
+}
+
+async function listCommand(context: CliContext, flags: PeopleFlags): Promise<number> {
+  const people = await (await openPeople(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, people.map(personObject))
+  else if (people.length === 0) {
+    printText(
+      context,
+      'No people. To invite one, run "ev people invite --name NAME --email ADDRESS".',
+    )
+  } else {
+    context.stdout.write(table(COLUMNS, people.map(rowOf), widthOf(context, context.stdout)))
+  }
+  return 0
 }
 
 const COLUMNS: readonly Column[] = [
@@ -66,44 +99,30 @@ const COLUMNS: readonly Column[] = [
   { title: 'NAME' },
 ]
 
-const rowOf = (person: Person): string[] => [
+const rowOf = (person: OwnedPerson): string[] => [
   person.id,
   person.email,
   person.role,
   person.account_id,
-  person.totp_secret === null ? '–' : 'yes',
+  person.two_factor ? 'yes' : '–',
   signedInText(person),
-  person.name,
+  sanitizeText(person.name),
 ]
 
-function signedInText(person: Person): string {
-  if (!hasJoined(person)) return 'invited'
-  return person.last_signed_in_at === null ? '–' : timeText(person.last_signed_in_at)
+function signedInText({ joined, last_signed_in_at: at }: OwnedPerson): string {
+  if (!joined) return 'invited'
+  return at === null ? '–' : timeText(Date.parse(at))
 }
 
-const personObject = (person: Person) => {
-  const { id, ...rest } = presentPerson(person)
-  return { id, account_id: person.account_id, ...rest }
-}
-
-const peopleOf = async (
-  database: Database,
-  accounts: readonly Account[],
-  { account }: PeopleFlags,
-): Promise<readonly Person[]> => {
-  const selected = account === undefined ? accounts : [selectAccount(accounts, account)]
-  const people = await Promise.all(selected.map(({ id }) => listPeople(database.db, id)))
-  return people.flat()
-}
+const personObject = ({ id, account_id, ...rest }: OwnedPerson) => ({ id, account_id, ...rest })
 
 /** Returns the person with that ID or email address. Throws EvError if there is none, or several. */
 async function selectPerson(
-  database: Database,
-  accounts: readonly Account[],
+  backend: PeopleBackend,
   idOrEmail: string,
-  flags: PeopleFlags,
-): Promise<Person> {
-  const people = await peopleOf(database, accounts, flags)
+  { account }: PeopleFlags,
+): Promise<OwnedPerson> {
+  const people = await backend.list(account)
   const email = idOrEmail.trim().toLowerCase()
   const [first, second] = people.filter(one => one.id === idOrEmail || one.email === email)
   if (first === undefined) {
@@ -119,80 +138,114 @@ async function selectPerson(
   )
 }
 
-/** Runs `ev people invite` and returns the exit code. */
-export function inviteCommand(context: CliContext, flags: PeopleFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  const { name = '', email = '', role = '' } = flags
-  return withAccounts(context, config, async (database, accounts) => {
-    const account = selectAccount(accounts, flags.account)
-    const baseUrl = await requireBaseUrl(database, config)
-    const services = { ...auditServices(context), database }
-    const input = { accountId: account.id, name, email, role: parseRole(role), actor: null }
-    const { person, token } = await invitePerson(services, input)
-    printLink(context, flags, { person, url: invitationUrl(baseUrl, token) })
-    return 0
-  })
+type InviteFlags = PeopleFlags & {
+  readonly name: string
+  readonly email: string
+  readonly role: string
 }
 
-/** Runs `ev people link` and returns the exit code. */
-export function linkCommand(
+function addInvite(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const invite = people
+    .command('invite')
+    .description('invite a person to an account')
+    .requiredOption('--name <name>', 'name of the person')
+    .requiredOption('--email <address>', 'email address, with which the person signs in')
+    .addOption(new Option('--role <role>', 'role of the person').choices(ROLES).default('member'))
+    .option(...ACCOUNT)
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev people invite --name "Ann Lee" --email ann@shop.example --role admin',
+    )
+    .action(async flags => {
+      setExitCode(await inviteCommand(context, flags))
+    })
+  addSettings(invite, context, LINK_SETTINGS)
+  worksOnService(invite)
+}
+
+async function inviteCommand(context: CliContext, flags: InviteFlags): Promise<number> {
+  const { name, email, role, account } = flags
+  const backend = await openPeople(context, flags)
+  printLink(context, flags, await backend.invite({ name, email, role: parseRole(role) }, account))
+  return 0
+}
+
+function addLink(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const link = people
+    .command('link')
+    .description('create a new link, at which a person sets another password')
+    .argument(...PERSON)
+    .option(...ACCOUNT)
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev people link ann@shop.example')
+    .action(async (person: string, flags) => {
+      setExitCode(await linkCommand(context, person, flags))
+    })
+  addSettings(link, context, LINK_SETTINGS)
+  worksOnService(link)
+}
+
+async function linkCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
 ): Promise<number> {
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async (database, accounts) => {
-    const found = await selectPerson(database, accounts, idOrEmail, flags)
-    const baseUrl = await requireBaseUrl(database, config)
-    const services = { ...auditServices(context), database }
-    const { person, token } = await renewInvitation(services, ofAdmin(found))
-    printLink(context, flags, { person, url: invitationUrl(baseUrl, token) })
-    return 0
-  })
+  const backend = await openPeople(context, flags)
+  const found = await selectPerson(backend, idOrEmail, flags)
+  printLink(context, flags, await backend.link(found))
+  return 0
 }
 
-const ofAdmin = ({ id }: Person) => ({ personId: id, accountId: null, actor: null })
-
-type Link = { readonly person: Person; readonly url: string }
-
-function printLink(context: CliContext, flags: PeopleFlags, { person, url }: Link): void {
-  const expiresAt = person.invitation_expires_at ?? 0
+function printLink(context: CliContext, flags: PeopleFlags, { person, url }: PersonWithLink): void {
+  const { invitation_expires_at: expires_at } = person
   if (flags.json) {
-    printJson(context, { ...personObject(person), url, expires_at: isoTime(expiresAt) })
+    printJson(context, { ...personObject(person), url, expires_at })
     return
   }
   printText(
     context,
-    `Link for ${person.id} "${person.name}" <${person.email}>, ${person.role} of account ${person.account_id}:
+    `Link for ${nameText(person)} <${person.email}>, ${person.role} of account ${person.account_id}:
 
   ${url}
 
-Send it to the person now: ev cannot show it again. It works once, until ${timeText(expiresAt)}.
+Send it to the person now: ev cannot show it again. It works once, until ${timeText(Date.parse(expires_at ?? ''))}.
 `,
   )
 }
 
-/** Runs `ev people set-role` and returns the exit code. */
-export function setRoleCommand(
+function addSetRole(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const setRole = people
+    .command('set-role')
+    .description('change the role of a person')
+    .argument(...PERSON)
+    .argument('<role>', ROLES.join(', '))
+    .option(...ACCOUNT)
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev people set-role ann@shop.example viewer')
+    .action(async (person: string, role: string, flags) => {
+      setExitCode(await setRoleCommand(context, person, role, flags))
+    })
+  addSettings(setRole, context, DATA_SETTINGS)
+  worksOnService(setRole)
+}
+
+async function setRoleCommand(
   context: CliContext,
   idOrEmail: string,
   given: string,
   flags: PeopleFlags,
 ): Promise<number> {
   const role = parseRole(given)
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const found = await selectPerson(database, accounts, idOrEmail, flags)
-    const services = { ...auditServices(context), database }
-    const person = await changePerson(services, { ...ofAdmin(found), role })
-    if (flags.json) printJson(context, personObject(person))
-    else {
-      printText(
-        context,
-        `Changed the role of ${person.id} "${person.name}" from ${found.role} to ${role}.\n`,
-      )
-    }
-    return 0
-  })
+  const backend = await openPeople(context, flags)
+  const found = await selectPerson(backend, idOrEmail, flags)
+  const person = await backend.setRole(found, role)
+  if (flags.json) printJson(context, personObject(person))
+  else {
+    const text = `Changed the role of ${nameText(person)} from ${found.role} to ${role}.\n`
+    printText(context, text)
+  }
+  return 0
 }
 
 function parseRole(text: string) {
@@ -200,37 +253,63 @@ function parseRole(text: string) {
   throw new EvError('usage', `Unknown role "${sanitizeText(text)}". Roles: ${ROLES.join(', ')}.`)
 }
 
-/** Runs `ev people reset-two-factor` and returns the exit code. */
-export function resetTwoFactorCommand(
+function addResetTwoFactor(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const reset = people
+    .command('reset-two-factor')
+    .description('remove the second factor of a person who lost it')
+    .argument(...PERSON)
+    .option(...ACCOUNT)
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev people reset-two-factor ann@shop.example')
+    .action(async (person: string, flags) => {
+      setExitCode(await resetTwoFactorCommand(context, person, flags))
+    })
+  addSettings(reset, context, DATA_SETTINGS)
+  worksOnService(reset)
+}
+
+async function resetTwoFactorCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const found = await selectPerson(database, accounts, idOrEmail, flags)
-    await confirm(context, flags, `remove the second factor of ${nameText(found)}`)
-    await resetSecondFactor({ ...auditServices(context), database }, ofAdmin(found))
-    printText(
-      context,
-      `Removed the second factor of ${nameText(found)}, who now signs in with the password alone.\n`,
-    )
-    return 0
-  })
+  const backend = await openPeople(context, flags)
+  const found = await selectPerson(backend, idOrEmail, flags)
+  await confirm(context, flags, `remove the second factor of ${nameText(found)}`)
+  await backend.resetTwoFactor(found)
+  printText(
+    context,
+    `Removed the second factor of ${nameText(found)}, who now signs in with the password alone.\n`,
+  )
+  return 0
 }
 
-/** Runs `ev people remove` and returns the exit code. */
-export function removeCommand(
+function addRemove(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const remove = people
+    .command('remove')
+    .description('remove a person and end the sessions')
+    .argument(...PERSON)
+    .option(...ACCOUNT)
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev people remove ann@shop.example')
+    .action(async (person: string, flags) => {
+      setExitCode(await removeCommand(context, person, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+  worksOnService(remove)
+}
+
+async function removeCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const found = await selectPerson(database, accounts, idOrEmail, flags)
-    await confirm(context, flags, `remove ${nameText(found)} from account ${found.account_id}`)
-    await removePerson({ ...auditServices(context), database }, ofAdmin(found))
-    printText(context, `Removed ${nameText(found)}. The sessions have ended.\n`)
-    return 0
-  })
+  const backend = await openPeople(context, flags)
+  const found = await selectPerson(backend, idOrEmail, flags)
+  await confirm(context, flags, `remove ${nameText(found)} from account ${found.account_id}`)
+  await backend.remove(found)
+  printText(context, `Removed ${nameText(found)}. The sessions have ended.\n`)
+  return 0
 }
 
-const nameText = ({ id, name }: Person) => `${id} "${sanitizeText(name)}"`
+const nameText = ({ id, name }: OwnedPerson) => `${id} "${sanitizeText(name)}"`

@@ -88,6 +88,35 @@ test('manages accounts with the key of an admin account', async () => {
   }
 })
 
+test('manages people', async () => {
+  const ann = 'ann@shop.example'
+  const invite = ['people', 'invite', '--name', 'Ann Lee', '--email', ann]
+  const invited = await json(there(...invite, '--role', 'admin', '--json'))
+  expect(invited).toMatchObject({ email: ann, role: 'admin', joined: false })
+  expect(invited.account_id).toMatch(/^acc_/)
+  expect(invited.url).toMatch(/\/invitation\/[a-z0-9]{40}$/)
+  expect(invited.expires_at).toBe(invited.invitation_expires_at)
+  await expectSame('people')
+  await expectSame('people', '--account', 'default', '--json')
+  const link = await there('people', 'link', invited.id)
+  expect(link.stdout).toMatch(
+    /^Link for per_\w+ "Ann Lee" <ann@shop\.example>, admin of account acc_/,
+  )
+  const changed = await there('people', 'set-role', ann, 'viewer')
+  expect(changed.stdout).toMatch(/^Changed the role of per_\w+ "Ann Lee" from admin to viewer\.$/m)
+  for (const verb of ['reset-two-factor', 'remove']) {
+    expect(await there('people', verb, ann)).toMatchObject({ code: 64, stdout: '' })
+    expect(await there('people', verb, ann, '--yes')).toMatchObject({ code: 0, stderr: '' })
+    await expectSame('people', '--json')
+  }
+  for (const run of [here, there]) {
+    expect(await run('people', 'remove', ann, '--yes')).toMatchObject({
+      code: 66,
+      stderr: `error: Person ${ann} does not exist. To list people, run "ev people".\n`,
+    })
+  }
+})
+
 test('shows the audit log and refuses another account', async () => {
   await expectSame('audit', '--account', 'default')
   await expectSame('audit', '--action', 'session.started', '--limit', '1', '--json')
