@@ -67,7 +67,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'webhooks',
         description: 'manage webhook endpoints and deliveries',
-        load: async () => (await import('./commands/webhooks.ts')).defineWebhooks,
+        load: async () => (await import('./webhooks/webhooks.ts')).defineWebhooks,
       },
       {
         name: 'schedules',

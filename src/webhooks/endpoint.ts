@@ -16,13 +16,14 @@ export const newWebhookId = (random: Random): string => `wh_${random.token(ID_LE
 /** Creates the signing secret of a webhook. `text` is shown once; `hint` is its last characters. */
 export function newSigningSecret(random: Random): { readonly text: string; readonly hint: string } {
   const text = `${SECRET_PREFIX}${random.token(SECRET_LENGTH)}`
-  return { text, hint: text.slice(-HINT_LENGTH) }
+  return { text, hint: text.slice(-SECRET_HINT_LENGTH) }
 }
 
 const ID_LENGTH = 16
 /** 165 bits of entropy, in characters that are also base64: 24 bytes when decoded. */
 const SECRET_LENGTH = 32
-const HINT_LENGTH = 4
+/** Number of last characters of a secret that identify it. */
+export const SECRET_HINT_LENGTH = 4
 
 /** Error codes of attempts. Each is explained in docs/webhooks.md. */
 export const DELIVERY_ERRORS = [

@@ -1,15 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { testAuthority } from '../support/certificate.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 import { type CliService, startService } from '../support/cli-service.ts'
+import { startReceiver } from '../support/http-receiver.ts'
 
 // Commands with --url: on the same data, they print what they print on the machine of the service.
 
 const home = emptyFolder()
 let service: CliService
 beforeAll(async () => {
-  service = await startService(home)
+  writeFileSync(join(home, 'ca.pem'), testAuthority().cert)
+  const hooks = ['--webhook-allow-ranges', '127.0.0.1', '--webhook-ca-file', 'ca.pem']
+  service = await startService(home, hooks)
 })
 
 /** Runs a command on the machine of the service. */
@@ -115,6 +119,59 @@ test('manages people', async () => {
       stderr: `error: Person ${ann} does not exist. To list people, run "ev people".\n`,
     })
   }
+})
+
+test('manages webhooks and their deliveries', async () => {
+  const receiver = await startReceiver({ name: '127.0.0.1' })
+  const create = ['webhooks', 'create', '--url', receiver.url, '--events', 'batch.completed']
+  const created = await json(there(...create, '--header', 'X-Team: a', '--json'))
+  expect(created).toMatchObject({ header_names: ['X-Team'], active: true })
+  expect(created.secret.slice(-4)).toBe(created.secret_hint)
+  const { secret, ...shown } = created
+  expect(await json(here('webhooks', 'show', created.id, '--json'))).toEqual(shown)
+  const { id } = created
+  await there('webhooks', 'change', id, '--description', 'Shop', '--remove-header', 'X-Team')
+  await there('webhooks', 'disable', id)
+  await expectSame('webhooks')
+  await expectSame('webhooks', '--json')
+  await expectSame('webhooks', 'show', id)
+  await there('webhooks', 'enable', id)
+  const rotated = await there('webhooks', 'rotate', id)
+  expect(rotated.stdout).toMatch(/The old secret also signs webhook-signature until \d{4}-/)
+  expect(rotated.stdout).not.toContain(secret)
+  await expectSame('webhooks', 'show', id)
+
+  const tested = await there('webhooks', 'test', id)
+  expect(tested).toMatchObject({ code: 0, stderr: '' })
+  expect(tested.stdout).toContain(`Delivered: ${receiver.url} responded with 200`)
+  receiver.answer(500)
+  const failed = await there('webhooks', 'test', id, '--event', 'batch.completed', '--json')
+  expect(failed.code).toBe(1)
+  const { delivery_id: deliveryId } = JSON.parse(failed.stdout)
+  await expectSame('webhooks', 'deliveries', id)
+  await expectSame('webhooks', 'deliveries', id, '--limit', '1', '--json')
+  await expectSame(
+    'webhooks',
+    'deliveries',
+    id,
+    '--status',
+    'delivered',
+    '--search',
+    'webhook.test',
+  )
+  await expectSame('webhooks', 'deliveries', deliveryId, '--json')
+  await expectSame('webhooks', 'deliveries', id, deliveryId)
+  const retried = await there('webhooks', 'retry', deliveryId)
+  expect(retried.stdout).toMatch(/ will be sent again, within a second\.$/m)
+  const recovered = await there('webhooks', 'recover', id, '--since', '1h', '--json')
+  expect(JSON.parse(recovered.stdout)).toEqual({ recovered: expect.any(Number) })
+  expect(await there('webhooks', 'delete', id)).toMatchObject({ code: 64, stdout: '' })
+  expect(await there('webhooks', 'delete', id, '--yes')).toMatchObject({ code: 0, stderr: '' })
+  for (const run of [here, there]) {
+    expect(await run('webhooks', 'show', id)).toMatchObject({ code: 66, stdout: '' })
+    expect(await run('webhooks', 'retry', deliveryId)).toMatchObject({ code: 66, stdout: '' })
+  }
+  await receiver.close()
 })
 
 test('shows the audit log and refuses another account', async () => {

@@ -1,39 +1,65 @@
-import type { Database } from '../../db/database.ts'
+import { type Command, Option } from 'commander'
+import type { Delivery, DeliveryAttempt, DeliveryDetail } from '../../client/types.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { getDelivery } from '../../webhooks/deliveries.ts'
-import {
-  type DeliveryQuery,
-  getDeliveryPage,
-  searchDeliveries,
-} from '../../webhooks/delivery-store.ts'
-import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
-import { presentDelivery, presentDetail } from '../../webhooks/present.ts'
-import type { DeliveryState, DeliveryTable } from '../../webhooks/tables.ts'
-import type { CliContext } from '../context.ts'
-import { databaseName, isServed } from '../database.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { parseInteger } from '../flag-values.ts'
-import { withAccounts } from '../local/with-accounts.ts'
 import { printJson, timeText } from '../print.ts'
-import { readConfig } from '../settings.ts'
+import type { DeliveryTarget, OwnedWebhook } from '../remote/webhooks.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type Column, keyValues, table } from '../table.ts'
 import { widthOf, wrapLines } from '../width.ts'
+import { isDeliveryId, openWebhooks, type WebhookFlags } from './backend.ts'
 import { eventsText } from './print.ts'
-import { isDeliveryId, withWebhook } from './webhooks.ts'
 
-export type DeliveriesFlags = {
-  readonly status?: DeliveryState
+export function addDeliveries(
+  webhooks: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  const deliveries = webhooks
+    .command('deliveries')
+    .description('list deliveries to a webhook, or show one with its attempts')
+    .argument('<webhook>', 'ID of the webhook or of a delivery')
+    .argument('[delivery]', 'ID of the delivery')
+    .addOption(
+      new Option('--status <status>', 'only deliveries with this status').choices([
+        ...['pending', 'delivered', 'retry_scheduled', 'failed'],
+      ]),
+    )
+    .option('--event <event>', 'only deliveries of this event, such as batch.completed')
+    .option(
+      '--search <text>',
+      'only deliveries with this text in the body, ID, status code or error',
+    )
+    .option('--limit <n>', 'number of deliveries, up to 1000 (default: 20)')
+    .option('--json', 'print JSON: an array of objects; for one delivery, one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks deliveries wh_4kq2
+  ev webhooks deliveries wh_4kq2 --status failed --limit 100
+  ev webhooks deliveries dlv_7ab1`,
+    )
+    .action(async (id: string, delivery: string | undefined, flags) => {
+      setExitCode(await deliveriesCommand(context, id, delivery, flags))
+    })
+  addSettings(deliveries, context, DATA_SETTINGS)
+  worksOnService(deliveries)
+}
+
+type DeliveriesFlags = WebhookFlags & {
+  readonly status?: Delivery['status']
   readonly event?: string
   readonly search?: string
   readonly limit?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
 }
 
-/** Runs `ev webhooks deliveries` and returns the exit code. */
-export function deliveriesCommand(
+async function deliveriesCommand(
   context: CliContext,
   id: string,
   delivery: string | undefined,
@@ -45,67 +71,41 @@ export function deliveriesCommand(
   return listDeliveries(context, id, flags)
 }
 
-function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags): Promise<number> {
+async function listDeliveries(
+  context: CliContext,
+  id: string,
+  flags: DeliveriesFlags,
+): Promise<number> {
   const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
   const filters = {
     ...(flags.status === undefined ? {} : { status: flags.status }),
     ...(flags.event === undefined ? {} : { event: parseEvent(flags.event) }),
   }
-  const config = readConfig(context, flags)
-  return withWebhook(context, config, id, async (database, webhook) => {
-    const { rows, hasMore } = await find(database, {
-      webhookId: id,
-      ...filters,
-      before: null,
-      max,
-      search: flags.search?.trim() ?? '',
-    })
-    const deliveries = rows.map(row => presentDelivery(row, webhook, database.steadyClock))
-    if (flags.json) printJson(context, deliveries)
-    else {
-      const isFiltered = Object.keys(filters).length > 0 || flags.search !== undefined
-      const log = {
-        webhook,
-        rows,
-        isFiltered,
-        hasMore,
-        location: databaseName(config),
-        isServed: await isServed(database, config, ['serve']),
-      }
-      const text =
-        rows.length === 0
-          ? ''
-          : `${table(COLUMNS, deliveries.map(rowOf), widthOf(context, context.stdout))}\n`
-      context.stdout.write(`${text}${wrapLines(logNotes(log), widthOf(context, context.stdout))}`)
-    }
-    return 0
-  })
-}
-
-async function find(
-  database: Database,
-  { search, ...query }: DeliveryQuery & { readonly search: string },
-): Promise<{ readonly rows: readonly DeliveryTable[]; readonly hasMore: boolean }> {
-  if (search !== '') {
-    const { rows, next } = await searchDeliveries(database, { ...query, search })
-    return { rows, hasMore: next !== null }
+  const backend = await openWebhooks(context, flags)
+  const webhook = await backend.get(id)
+  const search = flags.search?.trim() ?? ''
+  const { deliveries: rows, hasMore } = await backend.deliveries(id, { ...filters, search, max })
+  if (flags.json) printJson(context, rows)
+  else {
+    const isFiltered = Object.keys(filters).length > 0 || flags.search !== undefined
+    const isServed = await backend.isServed()
+    const log = { webhook, rows, isFiltered, hasMore, location: backend.location, isServed }
+    const width = widthOf(context, context.stdout)
+    const text = rows.length === 0 ? '' : `${table(COLUMNS, rows.map(rowOf), width)}\n`
+    context.stdout.write(`${text}${wrapLines(logNotes(log), width)}`)
   }
-  const found = await getDeliveryPage(database, { ...query, max: query.max + 1 })
-  return { rows: found.slice(0, query.max), hasMore: found.length > query.max }
+  return 0
 }
 
-function showDelivery(
+async function showDelivery(
   context: CliContext,
-  ids: { webhookId: string | null; deliveryId: string },
+  target: DeliveryTarget,
   flags: DeliveriesFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const { webhook, logged } = await getDelivery({ database }, { ...ids, accountId: null })
-    const detail = presentDetail(logged, webhook, database.steadyClock, { withSignatures: true })
-    if (flags.json) printJson(context, detail)
-    else context.stdout.write(deliveryText(detail, webhook, widthOf(context, context.stdout)))
-    return 0
-  })
+  const { webhook, delivery } = await (await openWebhooks(context, flags)).delivery(target)
+  if (flags.json) printJson(context, delivery)
+  else context.stdout.write(deliveryText(delivery, webhook, widthOf(context, context.stdout)))
+  return 0
 }
 
 const LIMIT = 20
@@ -122,8 +122,8 @@ function parseEvent(value: string) {
 }
 
 type DeliveryLog = {
-  readonly webhook: Webhook
-  readonly rows: readonly DeliveryTable[]
+  readonly webhook: OwnedWebhook
+  readonly rows: readonly Delivery[]
   /** Whether the rows are filtered by status or event. */
   readonly isFiltered: boolean
   /** Whether there are more rows than these. */
@@ -167,14 +167,10 @@ function pendingNotes({ webhook, rows, location, isServed }: DeliveryLog): strin
   return [`No "ev serve" is running on ${location}. Pending deliveries are sent when one starts.`]
 }
 
-const isPending = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
-
-type Delivery = ReturnType<typeof presentDelivery>
-type Detail = ReturnType<typeof presentDetail>
-type Attempt = Detail['attempts'][number]
+const isPending = ({ status }: Delivery) => status === 'pending' || status === 'retry_scheduled'
 
 /** Formats one delivery with its request and response. The response is untrusted text. */
-function deliveryText(detail: Detail, webhook: Webhook, width: number | null): string {
+function deliveryText(detail: DeliveryDetail, webhook: OwnedWebhook, width: number | null): string {
   const { request, response, attempts } = detail
   return [
     `${detail.id}\n`,
@@ -205,7 +201,7 @@ function deliveryText(detail: Detail, webhook: Webhook, width: number | null): s
 const SHOWN_MAX = 4_096
 
 function responseText(
-  { status_code, headers, body }: NonNullable<Detail['response']>,
+  { status_code, headers, body }: NonNullable<DeliveryDetail['response']>,
   width: number | null,
 ): string {
   const named = Object.entries(headers).map(
@@ -215,12 +211,12 @@ function responseText(
   return `\nLast response: ${status_code}\n${named.length === 0 ? '' : keyValues(named, { width })}${excerpt}`
 }
 
-const remedyText = ({ id }: Detail, webhook: Webhook) =>
+const remedyText = ({ id }: DeliveryDetail, webhook: OwnedWebhook) =>
   webhook.active
     ? `To send it again, run "ev webhooks retry ${id}".`
     : `Its webhook is disabled. To send it again, run "ev webhooks enable ${webhook.id}", then "ev webhooks retry ${id}".`
 
-function statusText(detail: Detail, { active }: Webhook): string {
+function statusText(detail: DeliveryDetail, { active }: OwnedWebhook): string {
   if (detail.next_attempt_at !== null) {
     return `${detail.status}, next attempt ${when(detail.next_attempt_at)}`
   }
@@ -259,7 +255,7 @@ const ATTEMPT_COLUMNS: readonly Column[] = [
   { title: 'ERROR' },
 ]
 
-const attemptRow = (attempt: Attempt): string[] => [
+const attemptRow = (attempt: DeliveryAttempt): string[] => [
   formatNumber(attempt.number),
   attempt.trigger,
   when(attempt.started_at),

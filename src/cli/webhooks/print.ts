@@ -1,20 +1,18 @@
 import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { successRate } from '../../webhooks/endpoint.ts'
-import type { Webhook } from '../../webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../webhooks/event-types.ts'
-import { presentWebhook } from '../../webhooks/present.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../print.ts'
+import type { OwnedWebhook } from '../remote/webhooks.ts'
 import { type Column, keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 
 /** Formats webhooks without their secrets. */
-export const webhooksText = (webhooks: readonly Webhook[], width: number | null): string =>
+export const webhooksText = (webhooks: readonly OwnedWebhook[], width: number | null): string =>
   table(COLUMNS, webhooks.map(rowOf), width)
 
 /** Formats one webhook without its secret. */
-export const webhookText = (context: CliContext, webhook: Webhook): string =>
+export const webhookText = (context: CliContext, webhook: OwnedWebhook): string =>
   `${webhook.id}\n${keyValues(
     [
       ['url', urlText(webhook)],
@@ -25,22 +23,23 @@ export const webhookText = (context: CliContext, webhook: Webhook): string =>
       ['headers', headersText(webhook)],
       ['success rate', rateText(webhook)],
       ['description', webhook.description === null ? null : sanitizeText(webhook.description)],
-      ['account', webhook.accountId],
-      ['created', timeText(webhook.createdAt)],
-      ['changed', timeText(webhook.updatedAt)],
+      ['account', webhook.account_id],
+      ['created', timeText(Date.parse(webhook.created_at))],
+      ['changed', timeText(Date.parse(webhook.updated_at))],
     ],
     { width: widthOf(context, context.stdout) },
   )}`
 
 /** Returns the JSON form of a webhook, as in the HTTP API. */
-export function webhookObject(webhook: Webhook) {
-  const { id, ...rest } = presentWebhook(webhook)
-  return { id, account_id: webhook.accountId, ...rest }
-}
+export const webhookObject = ({ id, account_id, ...rest }: OwnedWebhook) => ({
+  id,
+  account_id,
+  ...rest,
+})
 
 /** Formats a webhook with its new secret, which cannot be shown again. */
-export const newSecretText = (webhook: Webhook, secret: string): string =>
-  `Webhook ${webhook.id} of account ${webhook.accountId}: ${eventsText(webhook)} to ${urlText(webhook)}
+export const newSecretText = (webhook: OwnedWebhook, secret: string): string =>
+  `Webhook ${webhook.id} of account ${webhook.account_id}: ${eventsText(webhook)} to ${urlText(webhook)}
 
   ${secret}
 
@@ -56,12 +55,12 @@ ${
 `
 
 /** Returns the JSON form of a webhook with its new secret. */
-export function newSecretObject(webhook: Webhook, secret: string) {
+export function newSecretObject(webhook: OwnedWebhook, secret: string) {
   const { id, account_id, ...rest } = webhookObject(webhook)
   return { id, secret, account_id, ...rest }
 }
 
-export const urlText = ({ url }: Pick<Webhook, 'url'>) => sanitizeText(url, URL_LENGTH_MAX)
+export const urlText = ({ url }: Pick<OwnedWebhook, 'url'>) => sanitizeText(url, URL_LENGTH_MAX)
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -73,10 +72,10 @@ const COLUMNS: readonly Column[] = [
   { title: 'URL' },
 ]
 
-const rowOf = (webhook: Webhook): string[] => [
+const rowOf = (webhook: OwnedWebhook): string[] => [
   webhook.id,
-  webhook.accountId,
-  timeText(webhook.createdAt),
+  webhook.account_id,
+  timeText(Date.parse(webhook.created_at)),
   hintText(webhook),
   shortState(webhook),
   eventsText(webhook),
@@ -85,34 +84,38 @@ const rowOf = (webhook: Webhook): string[] => [
 ]
 
 /** Omits the reason why ev disabled a webhook, which is a sentence; `ev webhooks show` has it. */
-const shortState = (webhook: Webhook) =>
-  webhook.active || webhook.disabledReason === null ? stateText(webhook) : 'disabled by ev'
+const shortState = (webhook: OwnedWebhook) =>
+  webhook.active || webhook.disabled_reason === null ? stateText(webhook) : 'disabled by ev'
 
-function stateText({ active, disabledReason, failingSince }: Webhook): string {
+function stateText({
+  active,
+  disabled_reason: reason,
+  failing_since: since,
+}: OwnedWebhook): string {
   if (!active) {
-    return disabledReason === null ? 'disabled' : `disabled: ${sanitizeText(disabledReason)}`
+    return reason === null ? 'disabled' : `disabled: ${sanitizeText(reason)}`
   }
-  return failingSince === null ? 'enabled' : `enabled, failing since ${timeText(failingSince)}`
+  return since === null ? 'enabled' : `enabled, failing since ${timeText(Date.parse(since))}`
 }
 
-export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
+export const eventsText = ({ events }: Pick<OwnedWebhook, 'events'>) =>
   EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(', ')
 
-const headersText = ({ headers }: Webhook) =>
-  Object.keys(headers).length === 0 ? null : `${Object.keys(headers).join(', ')} (values hidden)`
+const headersText = ({ header_names: names }: OwnedWebhook) =>
+  names.length === 0 ? null : `${names.join(', ')} (values hidden)`
 
-function rateText({ dailyAttempts: days }: Webhook): string | null {
-  const [rate, from, to] = [successRate(days), days[0]?.date, days.at(-1)?.date]
+function rateText({ success_rate: rate, daily_attempts: days }: OwnedWebhook): string | null {
+  const [from, to] = [days[0]?.date, days.at(-1)?.date]
   if (rate === null) return null
   return `${Math.round(rate * 1_000) / 10}% of attempts, ${from === to ? from : `${from} to ${to}`}`
 }
 
-const hintText = ({ secretHint }: Webhook) => `…${secretHint}`
+const hintText = ({ secret_hint }: OwnedWebhook) => `…${secret_hint}`
 
 function previousText(
   context: Pick<CliContext, 'clock'>,
-  { previousSecret }: Webhook,
+  { previous_secret_expires_at: expiresAt }: OwnedWebhook,
 ): string | null {
-  if (previousSecret === null || previousSecret.until <= context.clock.now()) return null
-  return `also signs until ${timeText(previousSecret.until)}`
+  const until = expiresAt === undefined ? 0 : Date.parse(expiresAt)
+  return until <= context.clock.now() ? null : `also signs until ${timeText(until)}`
 }

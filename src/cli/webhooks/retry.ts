@@ -1,26 +1,40 @@
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
+import type { Command } from 'commander'
 import { EvError } from '../../platform/error.ts'
 import { pluralize } from '../../platform/format.ts'
-import { retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.ts'
-import { presentDelivery } from '../../webhooks/present.ts'
-import type { CliContext } from '../context.ts'
-import { databaseName, isServed } from '../database.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { parseSince } from '../flag-values.ts'
-import { withAccounts } from '../local/with-accounts.ts'
 import { printJson, printText } from '../print.ts'
-import { readConfig } from '../settings.ts'
+import type { DeliveryTarget, WebhooksBackend } from '../remote/webhooks.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
+import { isDeliveryId, openWebhooks, type WebhookFlags } from './backend.ts'
 import { urlText } from './print.ts'
-import { isDeliveryId } from './webhooks.ts'
 
-export type RetryFlags = {
-  readonly since?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
+type RetryFlags = WebhookFlags & { readonly since?: string }
+
+export function addRetry(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const retry = webhooks
+    .command('retry')
+    .description('retry a delivery, with up to six new attempts')
+    .argument('<target>', 'ID of the delivery; with --since, ID of the webhook')
+    .argument('[delivery]', 'ID of the delivery, if the first argument is its webhook')
+    .option('--since <time>', 'retry all deliveries that failed since this time: 2h, 3d, or a date')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks retry dlv_7ab1
+  ev webhooks retry --since 2d wh_4kq2`,
+    )
+    .action(async (id: string, delivery: string | undefined, flags) => {
+      setExitCode(await retryCommand(context, id, delivery, flags))
+    })
+  addSettings(retry, context, DATA_SETTINGS)
+  worksOnService(retry)
 }
 
-/** Runs `ev webhooks retry` and returns the exit code. */
-export async function retryCommand(
+async function retryCommand(
   context: CliContext,
   target: string,
   delivery: string | undefined,
@@ -43,50 +57,56 @@ export async function retryCommand(
   )
 }
 
+async function retryOne(
+  context: CliContext,
+  target: DeliveryTarget,
+  flags: RetryFlags,
+): Promise<number> {
+  const backend = await openWebhooks(context, flags)
+  const { webhook, delivery } = await backend.retry(target)
+  if (flags.json) printJson(context, delivery)
+  else {
+    const what = `${delivery.id} (${delivery.event}) to ${urlText(webhook)}`
+    printText(context, `${what} will be sent again${await whenSent(backend)}\n`)
+  }
+  return 0
+}
+
+export function addRecover(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const recover = webhooks
+    .command('recover')
+    .description('retry all deliveries that failed since a time')
+    .argument('<webhook>', 'ID of the webhook')
+    .requiredOption(
+      '--since <time>',
+      'retry deliveries that failed since this time: 2h, 3d, or a date such as 2030-01-31',
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
+    .action(async (id: string, flags) => {
+      setExitCode(await recoverCommand(context, id, flags))
+    })
+  addSettings(recover, context, DATA_SETTINGS)
+  worksOnService(recover)
+}
+
 /** Runs `ev webhooks recover` and `ev webhooks retry --since`, and returns the exit code. */
-export function recoverCommand(
-  context: CliContext,
-  id: string,
-  flags: RetryFlags,
-): Promise<number> {
-  const now = context.clock.now()
-  const since = parseSince(flags.since ?? '', now)
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async database => {
-    const services = { database, clock: context.clock }
-    const input = { webhookId: id, accountId: null, since }
-    const { webhook, recovered } = await retryFailedDeliveries(services, input)
-    if (flags.json) printJson(context, { recovered })
-    else if (recovered === 0) printText(context, `No delivery to ${id} has failed since then.\n`)
-    else {
-      const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
-      printText(context, `${what} will be sent again${await whenSent(database, config)}\n`)
-    }
-    return 0
-  })
+async function recoverCommand(context: CliContext, id: string, flags: RetryFlags): Promise<number> {
+  const since = parseSince(flags.since ?? '', context.clock.now())
+  const backend = await openWebhooks(context, flags)
+  const webhook = await backend.get(id)
+  const recovered = await backend.recover(id, since)
+  if (flags.json) printJson(context, { recovered })
+  else if (recovered === 0) printText(context, `No delivery to ${id} has failed since then.\n`)
+  else {
+    const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
+    printText(context, `${what} will be sent again${await whenSent(backend)}\n`)
+  }
+  return 0
 }
 
-function retryOne(
-  context: CliContext,
-  ids: { webhookId: string | null; deliveryId: string },
-  flags: RetryFlags,
-): Promise<number> {
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async database => {
-    const services = { database, clock: context.clock }
-    const target = { ...ids, accountId: null }
-    const { webhook, delivery } = await retryDelivery(services, target)
-    if (flags.json) printJson(context, presentDelivery(delivery, webhook, database.steadyClock))
-    else {
-      const what = `${delivery.id} (${delivery.kind}) to ${urlText(webhook)}`
-      printText(context, `${what} will be sent again${await whenSent(database, config)}\n`)
-    }
-    return 0
-  })
-}
-
-/** Returns the end of the sentence. Only the service sends deliveries. */
-const whenSent = async (database: Database, config: Config) =>
-  (await isServed(database, config, ['serve']))
+/** Returns the end of the sentence. */
+const whenSent = async (backend: WebhooksBackend) =>
+  (await backend.isServed())
     ? ', within a second.'
-    : `. No "ev serve" is running on ${databaseName(config)}; it is sent when one starts.`
+    : `. No "ev serve" is running on ${backend.location}; it is sent when one starts.`

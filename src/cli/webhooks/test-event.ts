@@ -1,88 +1,75 @@
-import { composeResolver } from '../../compose/engine.ts'
-import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
+import { type Command, Option } from 'commander'
+import type { WebhookTest } from '../../client/types.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { type SentKind, TEST_KIND } from '../../webhooks/event-types.ts'
-import { presentTest } from '../../webhooks/present.ts'
-import {
-  createTestEventLimit,
-  sendTestEvent,
-  type TestOutcome,
-} from '../../webhooks/send-test-event.ts'
-import { type CliContext, version } from '../context.ts'
+import { SENT_KINDS, type SentKind, TEST_KIND } from '../../webhooks/event-types.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { printJson, printText } from '../print.ts'
-import { serviceSecretBox } from '../service-secret.ts'
-import { readConfig } from '../settings.ts'
+import type { OwnedWebhook } from '../remote/webhooks.ts'
+import { addSettings } from '../settings.ts'
+import { openWebhooks, SECRET_SETTINGS, type WebhookFlags } from './backend.ts'
 import { urlText } from './print.ts'
-import { withWebhook } from './webhooks.ts'
 
-export type TestFlags = {
-  readonly event?: SentKind
-  readonly json?: boolean
-  readonly [setting: string]: unknown
+type TestFlags = WebhookFlags & { readonly event?: SentKind }
+
+export function addTest(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const test = webhooks
+    .command('test')
+    .description('send a test event to a webhook and show the response')
+    .argument('<webhook>', 'ID of the webhook')
+    .addOption(
+      new Option('--event <event>', 'event to send an example of (default: webhook.test)').choices([
+        ...SENT_KINDS,
+      ]),
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks test wh_4kq2
+  ev webhooks test wh_4kq2 --event batch.completed
+
+Example events have "sandbox": true. The event is sent once, from this process and with its settings; with --url, from the service.
+
+Exit codes: 0 delivered; 1 not delivered.`,
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await testCommand(context, id, flags))
+    })
+  addSettings(test, context, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
+  worksOnService(test)
 }
 
-/** Runs `ev webhooks test` and returns the exit code. */
-export function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  return withWebhook(context, config, id, async (database, webhook) => {
-    const outcome = await send(context, config, database, {
-      webhookId: webhook.id,
-      kind: flags.event ?? TEST_KIND,
-    })
-    if (flags.json) printJson(context, presentTest(outcome))
-    else printText(context, outcomeText(outcome))
-    return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
-  })
+async function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
+  const backend = await openWebhooks(context, flags)
+  const webhook = await backend.get(id)
+  const outcome = await backend.test(id, flags.event ?? TEST_KIND)
+  if (flags.json) printJson(context, outcome)
+  else printText(context, outcomeText(outcome, webhook, backend))
+  return outcome.status === 'delivered' ? 0 : NOT_DELIVERED
 }
 
 /** The command succeeded with a negative result, as in `ev verify`. */
 const NOT_DELIVERED = 1
 
-/** Sends a test event from this process, so the result is for the network of this machine. */
-async function send(
-  context: CliContext,
-  config: Config,
-  database: Database,
-  { webhookId, kind }: { readonly webhookId: string; readonly kind: SentKind },
-): Promise<TestOutcome> {
-  const [clock, random] = [context.clock, context.random]
-  const ca = readWebhookCa(config)
-  const secretBox = await serviceSecretBox(context, config, database)
-  const { resolver, close } = composeResolver(config, context.externalDeps?.resolver, clock)
-  const transport =
-    context.externalDeps?.transport ?? composeTransport(config, { clock, resolver, ca })
-  try {
-    const testLimit = createTestEventLimit()
-    const services = {
-      database,
-      transport,
-      secretBox,
-      clock,
-      random,
-      version: version(),
-      testLimit,
-    }
-    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false, kind })
-  } finally {
-    await transport.close()
-    close()
-  }
-}
-
 const NOT_THE_SERVICE =
   'The event was sent from this process with its own settings. The settings of "ev serve" may differ, such as --webhook-allow-ranges, --webhook-ca-file and --dns.\n'
 
-function outcomeText(outcome: TestOutcome): string {
-  const { webhook, state, statusCode, durationMs, excerpt, error } = outcome
-  const answer = statusCode === null ? 'did not respond' : `responded with ${statusCode}`
-  const result = state === 'delivered' ? 'Delivered' : 'Not delivered'
+function outcomeText(
+  { status, status_code, duration_ms, error, response_excerpt, ...event }: WebhookTest['data'],
+  webhook: OwnedWebhook,
+  { isRemote }: { readonly isRemote: boolean },
+): string {
+  const answer = status_code === null ? 'did not respond' : `responded with ${status_code}`
+  const result = status === 'delivered' ? 'Delivered' : 'Not delivered'
   return [
-    `${result}: ${urlText(webhook)} ${answer} after ${durationMs} ms.\n`,
+    `${result}: ${urlText(webhook)} ${answer} after ${duration_ms} ms.\n`,
     error === null ? '' : `${sanitizeText(error)}\n`,
-    statusCode === null ? NOT_THE_SERVICE : '',
-    excerpt === null || excerpt === '' ? '' : `Response: ${sanitizeText(excerpt)}\n`,
-    `Event ${outcome.eventId}. To show it, run "ev webhooks deliveries ${outcome.deliveryId}".\n`,
+    status_code === null && !isRemote ? NOT_THE_SERVICE : '',
+    response_excerpt === null || response_excerpt === ''
+      ? ''
+      : `Response: ${sanitizeText(response_excerpt)}\n`,
+    `Event ${event.event_id}. To show it, run "ev webhooks deliveries ${event.delivery_id}".\n`,
   ].join('')
 }

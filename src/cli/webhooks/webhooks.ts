@@ -1,6 +1,5 @@
-import { composeResolver } from '../../compose/engine.ts'
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
+import { type Command, Option } from 'commander'
+import type { NewWebhook, WebhookPatch } from '../../client/types.ts'
 import { DAY } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
@@ -10,26 +9,17 @@ import {
   SECRET_GRACE_MAX_MS,
   SECRET_GRACE_MS,
 } from '../../webhooks/endpoint.ts'
-import { listWebhooks, type Webhook } from '../../webhooks/endpoint-store.ts'
-import {
-  createWebhook,
-  deleteWebhook,
-  getWebhook,
-  rotateWebhookSecret,
-  setWebhookActive,
-  updateWebhook,
-} from '../../webhooks/endpoints.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event-types.ts'
-import { confirm } from '../confirm.ts'
-import type { CliContext } from '../context.ts'
-import { auditServices } from '../database.ts'
+import { noSuchCommand } from '../commands/help.ts'
+import { confirm, YES } from '../confirm.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { parseGrace } from '../flag-values.ts'
-import { withAccounts } from '../local/with-accounts.ts'
 import { printJson, printText, timeText } from '../print.ts'
-import { selectAccount } from '../select-account.ts'
-import { serviceSecretBox } from '../service-secret.ts'
-import { readConfig } from '../settings.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { widthOf } from '../width.ts'
+import { openWebhooks, SECRET_SETTINGS, type WebhookFlags } from './backend.ts'
+import { addDeliveries } from './deliveries.ts'
 import {
   newSecretObject,
   newSecretText,
@@ -38,89 +28,162 @@ import {
   webhooksText,
   webhookText,
 } from './print.ts'
+import { addRecover, addRetry } from './retry.ts'
+import { addTest } from './test-event.ts'
 
-type WebhookFlags = {
-  readonly account?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
+const EXAMPLES = `
+Examples:
+  ev webhooks
+  ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
+  ev webhooks change wh_4kq2 --header 'Authorization: Bearer 4f9c21'
+  ev webhooks test wh_4kq2
+  ev webhooks deliveries wh_4kq2 --status failed
+  ev webhooks retry dlv_7ab1
+  ev webhooks listen
+
+These commands work while "ev serve" runs; changes take effect within a second. ev shows the secret of a webhook once,
+when it is created.`
+
+export function defineWebhooks(
+  webhooks: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  webhooks.addHelpText('after', EXAMPLES)
+  addList(webhooks, context, setExitCode)
+  addShow(webhooks, context, setExitCode)
+  addCreate(webhooks, context, setExitCode)
+  addChange(webhooks, context, setExitCode)
+  addTest(webhooks, context, setExitCode)
+  addDeliveries(webhooks, context, setExitCode)
+  addRetry(webhooks, context, setExitCode)
+  addRecover(webhooks, context, setExitCode)
+  addRotate(webhooks, context, setExitCode)
+  addSwitch(
+    webhooks,
+    context,
+    setExitCode,
+    'enable',
+    'enable a webhook and send its pending deliveries',
+  )
+  addSwitch(
+    webhooks,
+    context,
+    setExitCode,
+    'disable',
+    'disable a webhook; pending deliveries wait for up to a week',
+  )
+  addDelete(webhooks, context, setExitCode)
+  addListen(webhooks, context, setExitCode)
 }
 
-/** Runs `ev webhooks list` and returns the exit code. */
-export function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const selected =
-      flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
-    const webhooks = (
-      await Promise.all(selected.map(({ id }) => listWebhooks(database, id)))
-    ).flat()
-    if (flags.json) printJson(context, webhooks.map(webhookObject))
-    else if (webhooks.length === 0) {
-      printText(
-        context,
-        'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
-      )
-    } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))
-    return 0
-  })
+function addList(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = webhooks
+    .command('list', { isDefault: true })
+    .description('list all webhooks, oldest first')
+    .allowExcessArguments()
+    .option('--account <account>', 'only webhooks of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
+      setExitCode(await listCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
 }
 
-/** Runs `ev webhooks show` and returns the exit code. */
-export function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<number> {
-  return withWebhook(context, readConfig(context, flags), id, async (_, webhook) => {
-    if (flags.json) printJson(context, webhookObject(webhook))
-    else context.stdout.write(webhookText(context, webhook))
-    return 0
-  })
+async function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
+  const webhooks = await (await openWebhooks(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, webhooks.map(webhookObject))
+  else if (webhooks.length === 0) {
+    printText(
+      context,
+      'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
+    )
+  } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))
+  return 0
 }
 
-type CreateFlags = {
+function addShow(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const show = webhooks
+    .command('show')
+    .description('show a webhook')
+    .argument('<webhook>', 'ID of the webhook')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await showCommand(context, id, flags))
+    })
+  addSettings(show, context, DATA_SETTINGS)
+  worksOnService(show)
+}
+
+async function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<number> {
+  const webhook = await (await openWebhooks(context, flags)).get(id)
+  if (flags.json) printJson(context, webhookObject(webhook))
+  else context.stdout.write(webhookText(context, webhook))
+  return 0
+}
+
+type CreateFlags = WebhookFlags & {
   readonly url: string
   readonly events: string
   readonly description?: string
   readonly header?: readonly string[]
   readonly inactive?: boolean
-  readonly account?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
 }
 
-/** Runs `ev webhooks create` and returns the exit code. */
-export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  const input = {
+function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const create = webhooks
+    .command('create')
+    .description('create a webhook and show its secret once')
+    .requiredOption('--url <url>', 'https URL that receives the events')
+    .requiredOption('--events <event,…>', 'events to send, or * for all')
+    .option('--description <text>', 'title of the webhook in lists')
+    .addOption(headerOption())
+    .option('--inactive', 'create the webhook disabled; "ev webhooks enable" enables it')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
+  ev webhooks create --url https://10.0.0.7/hook --events '*' --webhook-allow-ranges 10.0.0.0/8
+  ev webhooks create --url https://app.example.com/hook --events '*' --header 'Authorization: Bearer 4f9c21'
+
+Events: ${EVENT_KINDS.join(', ')}.`,
+    )
+    .action(async flags => {
+      setExitCode(await createCommand(context, flags))
+    })
+  addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
+  worksOnService(create)
+}
+
+/** `--header`, which may be repeated. */
+const headerOption = () =>
+  new Option(
+    '--header <header>',
+    'custom header to send, as "Name: value"; repeat it for several',
+  ).argParser(collect)
+
+const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
+
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+  const input: NewWebhook = {
     url: flags.url,
     events: parseEvents(flags.events),
     active: flags.inactive !== true,
     description: parseDescription(flags.description),
     headers: parseHeaders(flags.header),
   }
-  return withAccounts(context, config, async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, flags.account)
-    const { webhook, secret } = await withWebhookServices(context, config, database, services =>
-      createWebhook(services, { ...input, accountId }),
-    )
-    if (flags.json) printJson(context, newSecretObject(webhook, secret))
-    else printText(context, newSecretText(webhook, secret))
-    return 0
-  })
-}
-
-/** Calls `work` with the dependencies that create and change webhooks. */
-async function withWebhookServices<T>(
-  context: CliContext,
-  config: Config,
-  database: Database,
-  work: (services: Parameters<typeof createWebhook>[0]) => Promise<T>,
-): Promise<T> {
-  const secretBox = await serviceSecretBox(context, config, database)
-  const { clock, externalDeps } = context
-  const { resolver, close } = composeResolver(config, externalDeps?.resolver, clock)
-  try {
-    const services = { ...auditServices(context), database, secretBox, resolver, settings: config }
-    return await work(services)
-  } finally {
-    close()
-  }
+  const backend = await openWebhooks(context, flags)
+  const { webhook, secret } = await backend.create(input, flags.account)
+  if (flags.json) printJson(context, newSecretObject(webhook, secret))
+  else printText(context, newSecretText(webhook, secret))
+  return 0
 }
 
 /** Parses headers in the form of curl: `Name: value`. */
@@ -156,37 +219,64 @@ function parseDescription(value: string | undefined): string | null {
   )
 }
 
-type ChangeFlags = {
-  readonly grace?: string
+type ChangeFlags = WebhookFlags & {
   readonly url?: string
   readonly events?: string
   readonly description?: string
   readonly header?: readonly string[]
   readonly removeHeader?: readonly string[]
-  readonly json?: boolean
-  readonly yes?: boolean
-  readonly [setting: string]: unknown
 }
 
-/** Runs `ev webhooks change` and returns the exit code. */
-export function changeCommand(
-  context: CliContext,
-  id: string,
-  flags: ChangeFlags,
-): Promise<number> {
-  const change = parseChange(flags)
-  const config = readConfig(context, flags)
-  return withAccounts(context, config, async database => {
-    const webhook = await withWebhookServices(context, config, database, services =>
-      updateWebhook(services, { webhookId: id, accountId: null, change }),
+function addChange(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const change = webhooks
+    .command('change')
+    .description('change the URL, events, description or headers of a webhook')
+    .argument('<webhook>', 'ID of the webhook')
+    .option(
+      '--url <url>',
+      'https URL that receives the events; with a new origin, all headers are removed',
     )
-    if (flags.json) printJson(context, webhookObject(webhook))
-    else context.stdout.write(webhookText(context, webhook))
-    return 0
-  })
+    .option('--events <event,…>', 'events to send, or * for all')
+    .option('--description <text>', 'title of the webhook in lists; an empty text removes it')
+    .addOption(headerOption())
+    .addOption(
+      new Option(
+        '--remove-header <name>',
+        'custom header to remove; repeat it for several',
+      ).argParser(collect),
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks change wh_4kq2 --url https://app.example.com/hook2
+  ev webhooks change wh_4kq2 --header 'Authorization: Bearer 4f9c21' --remove-header X-Old-Token
+
+Header values are stored encrypted and are not shown.`,
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await changeCommand(context, id, flags))
+    })
+  addSettings(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
+  worksOnService(change)
 }
 
-function parseChange({ url, events, description, header, removeHeader }: ChangeFlags) {
+async function changeCommand(context: CliContext, id: string, flags: ChangeFlags): Promise<number> {
+  const patch = parseChange(flags)
+  const webhook = await (await openWebhooks(context, flags)).update(id, patch)
+  if (flags.json) printJson(context, webhookObject(webhook))
+  else context.stdout.write(webhookText(context, webhook))
+  return 0
+}
+
+function parseChange({
+  url,
+  events,
+  description,
+  header,
+  removeHeader,
+}: ChangeFlags): WebhookPatch {
   const removed = (removeHeader ?? []).map(name => [name, null] as const)
   const headers = { ...Object.fromEntries(removed), ...parseHeaders(header) }
   const change = {
@@ -202,80 +292,135 @@ function parseChange({ url, events, description, header, removeHeader }: ChangeF
   )
 }
 
-/** Runs `ev webhooks rotate` and returns the exit code. */
-export function rotateCommand(
-  context: CliContext,
-  id: string,
-  flags: ChangeFlags,
-): Promise<number> {
-  const graceMs = parseGrace(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
-  const config = readConfig(context, flags)
-  return withWebhook(context, config, id, async (database, { accountId }) => {
-    const secretBox = await serviceSecretBox(context, config, database)
-    const services = { ...auditServices(context), database, secretBox }
-    const input = { webhookId: id, accountId, graceMs }
-    const { webhook, secret, previousExpiresAt } = await rotateWebhookSecret(services, input)
-    if (flags.json) printJson(context, newSecretObject(webhook, secret))
-    else {
-      const end =
-        graceMs === 0
-          ? 'is no longer used'
-          : `also signs webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature uses only the new one`
-      printText(context, `${newSecretText(webhook, secret)}The old secret ${end}.\n`)
-    }
-    return 0
-  })
+type RotateFlags = WebhookFlags & { readonly grace?: string }
+
+function addRotate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const rotate = webhooks
+    .command('rotate')
+    .description('issue a new secret; both secrets sign during the grace period')
+    .argument('<webhook>', 'ID of the webhook')
+    .option('--grace <time>', 'grace period: 30m, 24h, up to 7d, or 0 (default: 24h)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev webhooks rotate wh_4kq2\n  ev webhooks rotate wh_4kq2 --grace 0',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await rotateCommand(context, id, flags))
+    })
+  addSettings(rotate, context, SECRET_SETTINGS)
+  worksOnService(rotate)
 }
 
-/** Runs `ev webhooks enable` and `disable` and returns the exit code. */
-export function switchCommand(
+async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<number> {
+  const graceMs = parseGrace(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
+  const backend = await openWebhooks(context, flags)
+  const { webhook, secret, previousExpiresAt } = await backend.rotate(id, graceMs)
+  if (flags.json) printJson(context, newSecretObject(webhook, secret))
+  else {
+    const end =
+      graceMs === 0
+        ? 'is no longer used'
+        : `also signs webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature uses only the new one`
+    printText(context, `${newSecretText(webhook, secret)}The old secret ${end}.\n`)
+  }
+  return 0
+}
+
+function addSwitch(
+  webhooks: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+  name: 'enable' | 'disable',
+  description: string,
+): void {
+  const command = webhooks
+    .command(name)
+    .description(description)
+    .argument('<webhook>', 'ID of the webhook')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
+    .action(async (id: string, flags) => {
+      setExitCode(await switchCommand(context, id, name === 'enable', flags))
+    })
+  addSettings(command, context, DATA_SETTINGS)
+  worksOnService(command)
+}
+
+async function switchCommand(
   context: CliContext,
   id: string,
   active: boolean,
-  flags: ChangeFlags,
+  flags: WebhookFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const services = { ...auditServices(context), database }
-    const webhook = await setWebhookActive(services, { webhookId: id, accountId: null, active })
-    if (flags.json) printJson(context, webhookObject(webhook))
-    else {
-      const state = active
-        ? 'is enabled. Pending deliveries are sent when they are due'
-        : 'is disabled. Nothing is sent to it, and new events are not stored for it'
-      printText(context, `Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
-    }
-    return 0
-  })
+  const webhook = await (await openWebhooks(context, flags)).setActive(id, active)
+  if (flags.json) printJson(context, webhookObject(webhook))
+  else {
+    const state = active
+      ? 'is enabled. Pending deliveries are sent when they are due'
+      : 'is disabled. Nothing is sent to it, and new events are not stored for it'
+    printText(context, `Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
+  }
+  return 0
 }
 
-/** Runs `ev webhooks delete` and returns the exit code. */
-export function deleteCommand(
-  context: CliContext,
-  id: string,
-  flags: ChangeFlags,
-): Promise<number> {
-  return withWebhook(context, readConfig(context, flags), id, async (database, found) => {
-    await confirm(context, flags, `delete webhook ${id} to ${urlText(found)}`)
-    const services = { ...auditServices(context), database }
-    const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
-    printText(
-      context,
-      `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,
-    )
-    return 0
-  })
+function addDelete(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const remove = webhooks
+    .command('delete')
+    .description('delete a webhook and its pending deliveries')
+    .argument('<webhook>', 'ID of the webhook')
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await deleteCommand(context, id, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+  worksOnService(remove)
 }
 
-/** Calls `work` with the database and the webhook of that ID, in any account. */
-export function withWebhook<T>(
+async function deleteCommand(
   context: CliContext,
-  config: Config,
   id: string,
-  work: (database: Database, webhook: Webhook) => Promise<T>,
-): Promise<T> {
-  return withAccounts(context, config, async database =>
-    work(database, await getWebhook({ database }, { webhookId: id, accountId: null })),
+  flags: WebhookFlags,
+): Promise<number> {
+  const backend = await openWebhooks(context, flags)
+  const webhook = await backend.get(id)
+  await confirm(context, flags, `delete webhook ${id} to ${urlText(webhook)}`)
+  await backend.delete(id)
+  printText(
+    context,
+    `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,
   )
+  return 0
 }
 
-export const isDeliveryId = (text: string) => text.startsWith('dlv_')
+function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const listen = webhooks
+    .command('listen')
+    .description('receive events on this machine and print them, for development')
+    .option('--port <n>', 'port to listen on, or 0 for any free port (default: 8081)')
+    .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
+    .option('--status <n>', 'status code of responses, to test retries (default: 200)')
+    .option(
+      '--no-register',
+      'create no webhook; check signatures with the secret in EV_WEBHOOK_SECRET',
+    )
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one line per event')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks listen
+  ev webhooks listen --status 500
+  EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json
+
+The command creates a webhook for all events of the account and deletes it on Ctrl-C. It accepts plain HTTP, which
+"ev serve" sends to loopback addresses only. It first prints the setting that "ev serve" needs to reach it.`,
+    )
+    .action(async flags => {
+      const { listenCommand } = await import('./listen.ts')
+      setExitCode(await listenCommand(context, flags))
+    })
+  addSettings(listen, context, SECRET_SETTINGS)
+}
