@@ -13,6 +13,7 @@ const RELEASE = [
   'test/engine/address/lists.slow.test.ts',
   'test/formats/spreadsheet.slow.test.ts',
   'test/journey/reachability/*.slow.test.ts',
+  'test/nth-call/*.slow.test.ts',
   'test/pack.slow.test.ts',
 ]
 /**

@@ -24,8 +24,7 @@ const LOCK_WAIT_MS = 10
 /** Opens the connection for writes. Throws if another program owns the file. */
 export function openFile(file: string): SqliteDatabase.Database {
   createDirectory(dirname(file))
-  const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
-  try {
+  return configure(new SqliteDatabase(file, { timeout: LOCK_WAIT_MS }), sqlite => {
     // Checked before the file is changed.
     if (isForeign(sqlite)) throw new Error('it belongs to another program')
     sqlite.pragma('journal_mode = WAL')
@@ -34,19 +33,29 @@ export function openFile(file: string): SqliteDatabase.Database {
     sqlite.pragma('journal_size_limit = 67108864')
     sqlite.pragma('cache_size = -16384')
     sqlite.pragma('temp_store = FILE')
+  })
+}
+
+/** Opens the connection for reads. In WAL mode it never waits for a writer. */
+export function openReader(file: string): SqliteDatabase.Database {
+  return configure(new SqliteDatabase(file, { timeout: LOCK_WAIT_MS }), sqlite => {
+    sqlite.pragma('query_only = on')
+    sqlite.pragma('cache_size = -4096')
+  })
+}
+
+/** Closes the connection if it cannot be configured. */
+function configure(
+  sqlite: SqliteDatabase.Database,
+  apply: (sqlite: SqliteDatabase.Database) => void,
+): SqliteDatabase.Database {
+  try {
+    apply(sqlite)
     return sqlite
   } catch (error) {
     sqlite.close()
     throw error
   }
-}
-
-/** Opens the connection for reads. In WAL mode it never waits for a writer. */
-export function openReader(file: string): SqliteDatabase.Database {
-  const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
-  sqlite.pragma('query_only = on')
-  sqlite.pragma('cache_size = -4096')
-  return sqlite
 }
 
 /** A database of ev has the table of its migrations. */

@@ -22,7 +22,7 @@ import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { canonicalPath } from '../../platform/directory.ts'
-import { EvError } from '../../platform/error.ts'
+import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
@@ -302,17 +302,15 @@ async function finish(
     return EXIT_CODES.interrupted
   }
   if (!flags.force) await refuseForeignFiles(database, files)
+  // Nothing may fail after the list is marked as written: the same command would start over.
+  const model = await new FeedbackKnowledge(database, config).getBounceModel(OWNER)
+  const complaintRate = await getComplaintRate(database, OWNER)
   const written = await writeResults(context, database, run)
-  const source = { ...toSource(list, flags), written: identifyFiles(files) }
-  await setSource(database, job.id, JSON.stringify(source))
-  await markWritten(database, job.id)
-  await deleteStdinCopy(database, config, now)
+  await markFinished(context, database, config, run)
   const tookMs = clock.monotonicNow() - startedAt
   const doneNow = now.done - job.done
   const { groups, writtenGroups } = written.counts
-  const model = await new FeedbackKnowledge(database, config).getBounceModel(OWNER)
   const projection = projectList(groups, { policy, model })
-  const complaintRate = await getComplaintRate(database, OWNER)
   const { dialect } = list
   say(summaryText(now, { doneNow, tookMs, written, projection, complaintRate, flags, dialect }))
   const hint = reachability.atEnd()
@@ -328,6 +326,30 @@ async function finish(
   if (check?.message == null) return 0
   printMessage(context, 'error', check.message)
   return BOUNCES_EXIT_CODE
+}
+
+/**
+ * Marks a list whose output is complete as finished, so that the same command starts over. The
+ * output is what matters, so a failure is only a warning.
+ */
+async function markFinished(
+  context: CliContext,
+  database: Database,
+  config: Config,
+  { list, files, flags, job }: BulkRun,
+): Promise<void> {
+  try {
+    const source = { ...toSource(list, flags), written: identifyFiles(files) }
+    await setSource(database, job.id, JSON.stringify(source))
+    await markWritten(database, job.id)
+    await deleteStdinCopy(database, config, job)
+  } catch (error) {
+    printMessage(
+      context,
+      'warning',
+      `The output is complete, but the list could not be marked as finished: ${errorMessage(error)}. The same command may write the output again.`,
+    )
+  }
 }
 
 /** The owner of lists and feedback of the command line. */
