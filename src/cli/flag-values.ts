@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import { ACTIONS, type Action } from '../engine/verdict/action.ts'
 import { CLASSES, type Class } from '../engine/verdict/reason.ts'
+import { VOCABULARIES } from '../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../jobs/import/import-counter.ts'
 import type { Metadata } from '../jobs/job-store.ts'
 import { checkMetadata } from '../jobs/metadata.ts'
@@ -76,6 +77,13 @@ export const deduplicateOption = (verb: string) =>
   )
     .choices(DEDUPLICATE_CHOICES)
     .preset('address')
+
+/** `--vocabulary`. */
+export const vocabularyOption = () =>
+  new Option(
+    '--vocabulary <service>',
+    'write the columns and words of another service (default: those of ev)',
+  ).choices(VOCABULARIES)
 
 /** `--metadata`, which may be repeated. */
 export const metadataOption = (help: string) =>

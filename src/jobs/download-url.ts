@@ -4,6 +4,7 @@ import { type AuditServices, addAuditEntry } from '../audit.ts'
 import type { Trx } from '../db/database.ts'
 import type { Action } from '../engine/verdict/action.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
+import type { Vocabulary } from '../formats/vocabulary/names.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { DeduplicateBy } from './import/import-counter.ts'
@@ -21,6 +22,7 @@ type DownloadSelection = {
   readonly action?: readonly Action[] | undefined
   readonly raw?: boolean | undefined
   readonly deduplicate?: boolean | DeduplicateBy | undefined
+  readonly vocabulary?: Vocabulary | undefined
   /** Also of a job that is not completed. */
   readonly partial?: boolean | undefined
 }
@@ -55,6 +57,7 @@ export async function createDownloadUrl(
     action,
     raw,
     deduplicate,
+    vocabulary,
     partial,
   }: DownloadUrlInput,
 ): Promise<{ readonly url: string; readonly expiresAt: number }> {
@@ -64,6 +67,7 @@ export async function createDownloadUrl(
     ...(action === undefined ? {} : { action: action.join(',') }),
     ...(raw ? { raw: 'true' } : {}),
     ...(deduplicate ? { deduplicate: String(deduplicate) } : {}),
+    ...(vocabulary === undefined ? {} : { vocabulary }),
     ...(partial ? { partial: 'true' } : {}),
   }
   const endsAt = Math.min(services.clock.now() + LIFETIME_MS, secretExpiresAt ?? Infinity)

@@ -17,6 +17,7 @@ from .models import (
     ListedJob,
     Reason,
     ResultRow,
+    Vocabulary,
 )
 from .pagination import Listing
 from .paths import encode
@@ -179,6 +180,7 @@ class Jobs(JobActions):
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
         deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
+        vocabulary: Optional[Vocabulary] = None,
     ) -> Stream:
         """Downloads the results as a stream of bytes.
 
@@ -190,6 +192,7 @@ class Jobs(JobActions):
             partial: Returns the available results of a job that is not completed.
             raw: Disables the escaping of CSV cells that a spreadsheet could run as formulas.
             deduplicate: Returns each address once; with "canonical", each mailbox.
+            vocabulary: Writes the columns and words of another service. Only for CSV and XLSX.
         """
         query = {
             "format": format,
@@ -198,6 +201,7 @@ class Jobs(JobActions):
             "partial": partial,
             "raw": raw,
             "deduplicate": deduplicate,
+            "vocabulary": vocabulary,
         }
         return self._connection.stream(Call("GET", f"{_path(job_id)}/download", query))
 
@@ -210,6 +214,7 @@ class Jobs(JobActions):
         partial: Optional[bool] = None,
         raw: Optional[bool] = None,
         deduplicate: Union[bool, Literal["address", "canonical"], None] = None,
+        vocabulary: Optional[Vocabulary] = None,
     ) -> Iterator[str]:
         """Iterates the CSV records, starting with the header, each without its line break.
 
@@ -223,6 +228,7 @@ class Jobs(JobActions):
             partial=partial,
             raw=raw,
             deduplicate=deduplicate,
+            vocabulary=vocabulary,
         ) as stream:
             yield from read_records(stream)
 

@@ -54,6 +54,10 @@ ReverifyJob = Any
 # be obtained.
 RiskLevel = Literal["low", "medium", "high", "unknown"]
 
+# Another service whose columns and words are written in place of those of ev, for programs
+# that read its exports. Only for `csv` and `xlsx`.
+Vocabulary = Literal["zerobounce", "neverbounce", "kickbox", "reacher"]
+
 EventType = Literal[
         "batch.completed",
         "batch.failed",
@@ -877,7 +881,8 @@ class DownloadLinkRequest(TypedDict):
     # Set to true or `address` to get each address once, or to `canonical` to get each mailbox
     # once. Of rows with the same address, the first that matches the filter is returned.
     deduplicate: NotRequired[Union[bool, Literal["address", "canonical"]]]
-    # Set to true to leave cells unchanged, as in the download.
+    vocabulary: NotRequired[Vocabulary]
+    # Set to true to get the results so far of a job that isn't completed.
     partial: NotRequired[bool]
 
 

@@ -912,6 +912,7 @@ class JobActions:
         action: Optional[Sequence[Action]] = None,
         raw: Optional[bool] = None,
         deduplicate: Optional[Union[bool, Literal["address", "canonical"]]] = None,
+        vocabulary: Optional[undefined] = None,
         partial: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> DownloadLinkData:
@@ -930,7 +931,7 @@ class JobActions:
             deduplicate: Set to true or ``address`` to get each address once, or to
                 ``canonical`` to get each mailbox once. Of rows with the same address, the first
                 that matches the filter is returned.
-            partial: Set to true to leave cells unchanged, as in the download.
+            partial: Set to true to get the results so far of a job that isn't completed.
         """
         call = Call(
             "POST",
@@ -941,6 +942,7 @@ class JobActions:
                 action=None if action is None else list(action),
                 raw=raw,
                 deduplicate=deduplicate,
+                vocabulary=vocabulary,
                 partial=partial,
             ),
             creates=True,

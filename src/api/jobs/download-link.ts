@@ -9,7 +9,7 @@ import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
-import { DEDUPLICATE, FORMATS, notReady } from './download.ts'
+import { checkVocabulary, DEDUPLICATE, FORMATS, notReady, VocabularySchema } from './download.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 
 export type DownloadLinkDeps = Pick<ApiDeps, 'guard' | 'random' | 'settings'> &
@@ -39,10 +39,10 @@ const DownloadLinkRequest = z
       .union([z.boolean(), z.enum(DEDUPLICATE_BY)])
       .optional()
       .openapi({ description: DEDUPLICATE }),
-    partial: z
-      .boolean()
-      .optional()
-      .openapi({ description: 'Set to true to leave cells unchanged, as in the download.' }),
+    vocabulary: VocabularySchema.optional(),
+    partial: z.boolean().optional().openapi({
+      description: "Set to true to get the results so far of a job that isn't completed.",
+    }),
   })
   .openapi('DownloadLinkRequest')
 
@@ -83,6 +83,7 @@ export function downloadLinkRoutes(service: DownloadLinkDeps) {
   return newRouter().handle(create, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { partial, ...file } = c.req.valid('json')
+    checkVocabulary(file)
     if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
     const { key, secretExpiresAt } = c.get('caller')
     const services = { ...withOrigin(c, service), baseUrl: service.settings.baseUrl }

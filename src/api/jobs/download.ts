@@ -20,6 +20,8 @@ import {
 } from '../../engine/verdict/present-result.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
 import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
+import { VOCABULARIES, type Vocabulary } from '../../formats/vocabulary/names.ts'
+import { getVocabularyColumns } from '../../formats/vocabulary/vocabulary.ts'
 import {
   createFirstFilter,
   DEDUPLICATE_BY,
@@ -73,16 +75,21 @@ type TextOptions = {
   /** Omits the guard against formulas, which only CSV has. */
   readonly raw: boolean
   readonly policy: ActionPolicy
+  /** The service whose columns and words are written; those of ev if left out. Not for JSON. */
+  readonly vocabulary?: Vocabulary | undefined
 }
 
 function downloadText(job: Job, format: Format, options: TextOptions): DownloadText {
-  const { policy } = options
+  const { policy, vocabulary } = options
   const dialect = jobDialect(job)
   if (format === 'csv' || format === 'xlsx') {
+    const words = vocabulary === undefined ? { words: WORD_COLUMNS } : {}
     const createWriter = (columns: ListDialect, added: readonly string[]): TableWriter =>
       format === 'csv'
-        ? { ...createRowWriter(columns, added, { ...options, words: WORD_COLUMNS }), end: '' }
+        ? { ...createRowWriter(columns, added, { raw: options.raw, ...words }), end: '' }
         : createSheetWriter(columns, added)
+    if (vocabulary !== undefined)
+      return vocabularyTable(job, dialect ?? NO_COLUMNS, createWriter, vocabulary)
     return dialect === null
       ? listTable(job, createWriter, policy)
       : fileTable(job, dialect, createWriter, policy)
@@ -139,6 +146,27 @@ function listTable(job: Job, createWriter: CreateWriter, policy: ActionPolicy): 
   })
   const rows = (rows: readonly JobRow[]) => writer.rows(rows.map(toOutputRow))
   return { begin: writer.header(), between: '', end: writer.end, columns: 0, rows }
+}
+
+/** The original columns, followed by those of another service, and the submitted ID. */
+function vocabularyTable(
+  job: Job,
+  dialect: ListDialect,
+  createWriter: CreateWriter,
+  vocabulary: Vocabulary,
+): DownloadText {
+  const hasIds = parseSource(job).ids === true
+  const columns = getVocabularyColumns(vocabulary, dialect)
+  const writer = createWriter(dialect, [...columns.names, ...(hasIds ? ['id'] : [])])
+  const toOutputRow = (row: JobRow): OutputRow => ({
+    cells: row.cells ?? [],
+    values: [
+      ...columns.values({ email: row.result?.email ?? '', class: row.class, result: row.result }),
+      ...(hasIds ? [row.id] : []),
+    ],
+  })
+  const rows = (rows: readonly JobRow[]) => writer.rows(rows.map(toOutputRow))
+  return { begin: writer.header(), between: '', end: writer.end, columns: dialect.width, rows }
 }
 
 /** The columns of a job that verifies a list again; empty in rows that kept their result. */
@@ -270,6 +298,11 @@ const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
   return DEDUPLICATE_BY.find(by => by === value) ?? null
 }
 
+export const VocabularySchema = z.enum(VOCABULARIES).openapi('Vocabulary', {
+  description:
+    'Another service whose columns and words are written in place of those of ev, for programs that read its exports. Only for `csv` and `xlsx`.',
+})
+
 const query = z.object({
   format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
   filter: namesQuery(CLASSES, {
@@ -292,6 +325,7 @@ const query = z.object({
       enum: ['true', 'false', '1', '0', ...DEDUPLICATE_BY],
       description: DEDUPLICATE,
     }),
+  vocabulary: VocabularySchema.optional(),
   partial: flagQuery("Set to true to get the results so far of a job that isn't completed."),
 })
 
@@ -329,6 +363,7 @@ async function download(
   id: string,
   { partial, ...options }: Query,
 ): Promise<Response> {
+  checkVocabulary(options)
   const job = await loadJob(c, service, id)
   if (job.state !== 'completed' && !partial) throw notReady(job)
   if (c.req.method === 'HEAD') return fileResponse(c, service, job, options)
@@ -352,10 +387,10 @@ function fileResponse(
   c: Context<Env>,
   service: DownloadDeps,
   job: Job,
-  { format, filter, action, raw, deduplicate, release = () => {} }: FileOptions,
+  { format, filter, action, raw, deduplicate, vocabulary, release = () => {} }: FileOptions,
 ): Response {
   const policy = getActionPolicy(c, service)
-  const text = downloadText(job, format, { raw, policy })
+  const text = downloadText(job, format, { raw, policy, vocabulary })
   const isFirst = deduplicate === null ? null : createFirstFilter(deduplicate, service.random)
   const classes = filter?.length === CLASSES.length ? undefined : filter
   const actions = action?.length === ACTIONS.length ? undefined : action
@@ -380,6 +415,21 @@ function fileResponse(
     'Content-Type': CONTENT_TYPES[format],
     'Content-Disposition': attachment(name),
   })
+}
+
+/** Throws ApiError if the format has no columns, which a vocabulary needs. */
+export function checkVocabulary({
+  vocabulary,
+  format,
+}: {
+  readonly vocabulary?: Vocabulary | undefined
+  readonly format: Format
+}): void {
+  if (vocabulary === undefined || format === 'csv' || format === 'xlsx') return
+  throw new ApiError(
+    'invalid_request',
+    `"vocabulary" sets the columns of csv and xlsx, but "format" is "${format}". Set another format, or omit "vocabulary".`,
+  )
 }
 
 const isDecided = (

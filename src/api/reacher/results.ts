@@ -2,19 +2,19 @@ import type { Context } from 'hono'
 import { createRowWriter } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
 import { decodeResult } from '../../engine/verdict/stored-result.ts'
+import {
+  type CheckOutput,
+  presentCheck,
+  presentMissing,
+  REACHER_COLUMNS,
+  toReacherValues,
+} from '../../formats/vocabulary/reacher.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { type ResultRow, resultPage } from '../../jobs/results/result-store.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { NO_COLUMNS } from '../jobs/download.ts'
 import { textStream } from '../text-stream.ts'
-import {
-  type CheckOutput,
-  CSV_COLUMNS,
-  presentCheck,
-  presentMissing,
-  toCsvValues,
-} from './present.ts'
 
 export type ResultDeps = Pick<ApiDeps, 'clock' | 'database' | 'log'>
 
@@ -61,10 +61,10 @@ export function answerCsv(
 }
 
 async function* csvChunks(pages: AsyncIterable<readonly CheckOutput[]>): AsyncGenerator<string> {
-  const writer = createRowWriter(NO_COLUMNS, CSV_COLUMNS)
+  const writer = createRowWriter(NO_COLUMNS, REACHER_COLUMNS)
   yield writer.header()
   for await (const page of pages) {
-    yield writer.rows(page.map(output => ({ cells: [], values: toCsvValues(output) }))).join('')
+    yield writer.rows(page.map(output => ({ cells: [], values: toReacherValues(output) }))).join('')
   }
 }
 

@@ -53,6 +53,7 @@ import { type WrittenOutput, writeOutput } from './output.ts'
 import {
   checkOutput,
   checkRowCount,
+  checkVocabulary,
   chooseFormat,
   defaultOutput,
   type OutputFile,
@@ -99,6 +100,7 @@ export async function bulkCommand(
   const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
   const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
   const format = chooseFormat(given, flags.format)
+  checkVocabulary(flags.vocabulary, format)
   const metadata = parseMetadataFlags(flags.metadata)
   const list = isUrl(file) ? file : toPath(file)
   return bulk(context, list, { ...flags, format, output: toPath(given), metadata }, null)
@@ -379,8 +381,8 @@ async function writeResults(
   run: BulkRun,
 ): Promise<WrittenOutput> {
   const { list, files, flags, job, policy, reachability } = run
-  const { format = 'csv', raw = false } = flags
-  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw, policy })
+  const { format = 'csv', raw = false, vocabulary } = flags
+  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw, policy, vocabulary })
   const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
   const stop = hasFiles ? startInterruption(context, 'removing the unfinished output') : null
   try {

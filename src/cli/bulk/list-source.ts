@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Job, Metadata } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
@@ -40,6 +41,8 @@ export type BulkSource = {
   /** What makes two rows the same; null if all rows are written. */
   readonly deduplicate: DeduplicateBy | null
   readonly format: Format
+  /** Whose columns and words are written; null or left out for those of ev. */
+  readonly vocabulary?: Vocabulary | null
   readonly sandbox: boolean
   readonly wait: boolean
   /** Left out in a job of an earlier version, which skipped blank rows. */
@@ -64,6 +67,7 @@ export type SourceFlags = {
   readonly action?: string
   readonly deduplicate?: DeduplicateBy
   readonly format?: Format
+  readonly vocabulary?: Vocabulary
   readonly sandbox?: boolean
   readonly wait?: boolean
   readonly metadata?: Metadata
@@ -86,6 +90,7 @@ export function toSource({ path, kept, name, dialect }: ListFile, flags: SourceF
     action: flags.action ?? null,
     deduplicate: flags.deduplicate ?? null,
     format: flags.format ?? 'csv',
+    vocabulary: flags.vocabulary ?? null,
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,
     countsBlankRows: dialect.countsBlankRows ?? false,
@@ -103,12 +108,14 @@ export const toFlags = ({
   encoding,
   deduplicate,
   allAddresses,
+  vocabulary,
   ...rest
 }: BulkSource): SourceFlags => ({
   ...rest,
   ...(deduplicate === null ? {} : { deduplicate }),
   ...(only === null ? {} : { only }),
   ...(action == null ? {} : { action }),
+  ...(vocabulary == null ? {} : { vocabulary }),
   ...(column === null ? {} : { column }),
   // Null, or undefined in a job of an earlier version, is the first sheet.
   ...(typeof sheet === 'string' ? { sheet } : {}),

@@ -13,8 +13,10 @@ import {
   toListColumns,
   WORD_COLUMNS,
 } from '../../engine/verdict/present-result.ts'
-import type { Result } from '../../engine/verdict/verdict.ts'
+import { type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { createSheetWriter } from '../../formats/sheet-writer.ts'
+import type { Vocabulary } from '../../formats/vocabulary/names.ts'
+import { getVocabularyColumns } from '../../formats/vocabulary/vocabulary.ts'
 
 export type Format = 'csv' | 'xlsx' | 'ndjson' | 'json'
 
@@ -40,38 +42,61 @@ type RowOptions = {
   /** Turns off formula escaping, which only CSV has. */
   readonly raw: boolean
   readonly policy: ActionPolicy
+  /** The service whose columns and words are written; those of ev if left out. Not for JSON. */
+  readonly vocabulary?: Vocabulary | undefined
 }
 
 /** Returns the writer of a format. */
 export function rowText(format: Format, dialect: ListDialect, options: RowOptions): RowText {
   const { policy } = options
   if (format === 'csv') return csvText(dialect, options)
-  if (format === 'xlsx') return sheetText(dialect, policy)
+  if (format === 'xlsx') return sheetText(dialect, options)
   const toText = toJson(createRowObject(dialect), policy)
   return format === 'json'
     ? { begin: '[\n', between: ',\n', end: '\n]\n', rows: rows => rows.map(toText) }
     : { begin: '', between: '', end: '', rows: rows => rows.map(row => `${toText(row)}\n`) }
 }
 
-function csvText(dialect: ListDialect, { raw, policy }: RowOptions): RowText {
-  const writer = createRowWriter(dialect, LIST_COLUMNS, { raw, words: WORD_COLUMNS })
-  const rows = (rows: readonly RowResult[]) =>
-    writer.rows(rows.map(row => toOutputRow(row, policy)))
+function csvText(dialect: ListDialect, options: RowOptions): RowText {
+  const { names, words, toOutputRow } = addedColumns(dialect, options)
+  const writer = createRowWriter(dialect, names, { raw: options.raw, words })
+  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
   return { begin: writer.header(), between: '', end: '', rows }
 }
 
 /** The rows of a worksheet; the sink puts them into a workbook. */
-function sheetText(dialect: ListDialect, policy: ActionPolicy): RowText {
-  const writer = createSheetWriter(dialect, LIST_COLUMNS)
-  const rows = (rows: readonly RowResult[]) =>
-    writer.rows(rows.map(row => toOutputRow(row, policy)))
+function sheetText(dialect: ListDialect, options: RowOptions): RowText {
+  const { names, toOutputRow } = addedColumns(dialect, options)
+  const writer = createSheetWriter(dialect, names)
+  const rows = (rows: readonly RowResult[]) => writer.rows(rows.map(toOutputRow))
   return { begin: writer.header(), between: '', end: writer.end, rows }
 }
 
-const toOutputRow = ({ row, result, action }: RowResult, policy: ActionPolicy): OutputRow => ({
-  cells: row.cells,
-  values: toListColumns(columnValues(result, action ?? decide(result, policy).action)),
-})
+type AddedColumns = {
+  readonly names: readonly string[]
+  /** See `createRowWriter`. */
+  readonly words: ReadonlySet<string>
+  readonly toOutputRow: (row: RowResult) => OutputRow
+}
+
+/** Returns the columns that follow those of the list. */
+function addedColumns(dialect: ListDialect, { policy, vocabulary }: RowOptions): AddedColumns {
+  if (vocabulary === undefined) {
+    const toOutputRow = ({ row, result, action }: RowResult) => ({
+      cells: row.cells,
+      values: toListColumns(columnValues(result, action ?? decide(result, policy).action)),
+    })
+    return { names: LIST_COLUMNS, words: WORD_COLUMNS, toOutputRow }
+  }
+  const { names, values } = getVocabularyColumns(vocabulary, dialect)
+  const toOutputRow = ({ row, result }: RowResult) => ({
+    cells: row.cells,
+    values: values({ email: result.email, class: toClass(result.verdict), result }),
+  })
+  return { names, words: NO_WORDS, toOutputRow }
+}
+
+const NO_WORDS: ReadonlySet<string> = new Set()
 
 const toJson =
   (input: (cells: readonly string[]) => string, policy: ActionPolicy) =>

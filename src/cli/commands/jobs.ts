@@ -1,7 +1,12 @@
 import { type Command, Option } from 'commander'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { deduplicateOption, metadataOption, OUTPUT_FORMATS } from '../flag-values.ts'
+import {
+  deduplicateOption,
+  metadataOption,
+  OUTPUT_FORMATS,
+  vocabularyOption,
+} from '../flag-values.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { noSuchCommand } from './help.ts'
 
@@ -184,6 +189,7 @@ function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExit
     )
     .option('--only <class,…>', 'only these classes: deliverable, risky, undeliverable, unknown')
     .addOption(deduplicateOption('include'))
+    .addOption(vocabularyOption())
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .option('--partial', 'print a URL even if the job is not finished')
     .option('--key <key>', 'ID of the API key that grants access (default: one of the account)')

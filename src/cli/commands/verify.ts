@@ -1,7 +1,13 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
-import { deduplicateOption, metadataOption, OUTPUT_FORMATS, parseRate } from '../flag-values.ts'
+import {
+  deduplicateOption,
+  metadataOption,
+  OUTPUT_FORMATS,
+  parseRate,
+  vocabularyOption,
+} from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
 const VERIFY_EXAMPLES = `
@@ -94,6 +100,7 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
       '--action <action,…>',
       'write only rows with these actions: send, send_with_care, retry_later, suppress',
     )
+    .addOption(vocabularyOption())
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')

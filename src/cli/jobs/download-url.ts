@@ -1,12 +1,14 @@
 import { permits } from '../../accounts/key-rights.ts'
 import { type ApiKey, listKeys } from '../../accounts/key-store.ts'
 import { type Database, write } from '../../db/database.ts'
+import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { checkVocabulary } from '../bulk/output-plan.ts'
 import type { Format } from '../bulk/row-text.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices } from '../database.ts'
@@ -22,6 +24,7 @@ export type DownloadUrlFlags = {
   readonly only?: string
   readonly raw?: boolean
   readonly deduplicate?: DeduplicateBy
+  readonly vocabulary?: Vocabulary
   readonly partial?: boolean
   readonly key?: string
   readonly json?: boolean
@@ -34,6 +37,7 @@ export function downloadUrlCommand(
   id: string,
   flags: DownloadUrlFlags,
 ): Promise<number> {
+  checkVocabulary(flags.vocabulary, flags.format)
   const config = readConfig(context, flags)
   const filter = flags.only === undefined ? undefined : parseClasses(flags.only)
   return withJob(context, config, id, async (database, job) => {

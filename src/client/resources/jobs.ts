@@ -16,6 +16,7 @@ import type {
   Reason,
   ResultPage,
   ResultRow,
+  Vocabulary,
 } from '../types.ts'
 import { createJobActions, type JobActions } from './methods.ts'
 import { createListing, createRequests, type Listing } from './requests.ts'
@@ -44,6 +45,8 @@ export type DownloadOptions = RowsOptions & {
   readonly raw?: boolean | undefined
   /** Returns each address once; with `canonical`, each mailbox. */
   readonly deduplicate?: boolean | 'address' | 'canonical' | undefined
+  /** Writes the columns and words of another service. Only for CSV and XLSX. */
+  readonly vocabulary?: Vocabulary | undefined
 }
 
 export type RowsQuery = Omit<
@@ -100,10 +103,19 @@ export function createJobsResource(connection: Connection): Jobs {
   const requests = createRequests(connection)
   const download = (
     jobId: string,
-    { format, filter, action, partial, raw, deduplicate, ...options }: DownloadOptions = {},
+    {
+      format,
+      filter,
+      action,
+      partial,
+      raw,
+      deduplicate,
+      vocabulary,
+      ...options
+    }: DownloadOptions = {},
   ) => {
     const path = `${jobPath(jobId)}/download`
-    const query = { format, filter, action, partial, raw, deduplicate }
+    const query = { format, filter, action, partial, raw, deduplicate, vocabulary }
     return stream({ method: 'GET', path, query }, options)
   }
 

@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
+import { VOCABULARIES, VOCABULARY_TITLES } from '../../formats/vocabulary/names.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { proxy, queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
@@ -14,9 +15,12 @@ import { isActive, isResumable } from './charts.ts'
 export const downloadRoutes = () =>
   new Hono<Env>().get('/lists/:id/download', async c => {
     const id = encodeURIComponent(c.req.param('id'))
+    const format = c.req.query('format') || 'csv'
     const query = queryOf({
-      format: c.req.query('format') || 'csv',
+      format,
       filter: c.req.queries('class')?.join(',') || null,
+      // JSON has no columns.
+      vocabulary: (['csv', 'xlsx'].includes(format) && c.req.query('vocabulary')) || null,
       deduplicate: c.req.query('deduplicate') === 'on' || null,
       // An incomplete list returns the results so far.
       partial: true,
@@ -86,7 +90,15 @@ const selection = (path: string): Html => html`
         { value: 'ndjson', label: 'NDJSON, one row per line' },
       ],
     })}
+    ${select({
+      label: 'Columns of CSV and XLSX',
+      name: 'vocabulary',
+      choices: [
+        { value: '', label: 'ev' },
+        ...VOCABULARIES.map(value => ({ value, label: `As ${VOCABULARY_TITLES[value]}` })),
+      ],
+    })}
     <p><label class="tick"><input type="checkbox" name="deduplicate" /> One row for each address</label></p>
-    <p><small>CSV and XLSX contain the columns of your list with the result of each row.</small></p>
+    <p><small>CSV and XLSX contain the columns of your list with the result of each row, as ev or another service writes it.</small></p>
     <button>Download</button>
   </form>`

@@ -73,7 +73,7 @@ function presentFlags({ evidence, checkedAt }: Result) {
     flags: presentAddressFlags(evidence),
     did_you_mean: evidence.suggestion,
     canonical: evidence.flags?.canonical ?? null,
-    mx_host: mxHost(evidence),
+    mx_host: getMxHost(evidence),
     checked_at: isoTime(checkedAt),
   }
 }
@@ -262,7 +262,7 @@ export function columnValues(result: Result, action: Action): ColumnValues {
     is_free: evidence.flags?.free ?? false,
     did_you_mean: evidence.suggestion,
     operator: evidence.operator?.name ?? null,
-    mx_host: mxHost(evidence),
+    mx_host: getMxHost(evidence),
     smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
     smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
     checked_at: isoTime(result.checkedAt),
@@ -286,6 +286,9 @@ const getValid = ({ verdict }: Result): boolean | null =>
 /** Whether a result comes from the sandbox: no mail server was contacted. */
 export const isSimulated = ({ evidence }: Result): boolean => evidence.skipped === 'sandbox'
 
+/** Returns who obtained a result: `ev`, or `sandbox` for one that is simulated. */
+export const presentCheckedBy = (result: Result): string => (isSimulated(result) ? 'sandbox' : 'ev')
+
 /** Returns a result as a table row for display. */
 export function presentRow(result: Result, policy: ActionPolicy) {
   const { verdict, evidence } = result
@@ -302,7 +305,7 @@ export function presentRow(result: Result, policy: ActionPolicy) {
     confidence: verdict.confidence,
     did_you_mean: evidence.suggestion,
     operator: evidence.operator?.name ?? null,
-    mx_host: mxHost(evidence),
+    mx_host: getMxHost(evidence),
     smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
     smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
     checked_at: isoTime(result.checkedAt),
@@ -313,7 +316,7 @@ const isDisposable = (evidence: Evidence) =>
   (evidence.flags?.disposable ?? false) || evidence.disposableHost
 
 /** Returns the probed host, else the first host of the route. */
-function mxHost({ host, route }: Evidence): string | null {
+export function getMxHost({ host, route }: Evidence): string | null {
   if (host !== null) return host
   if (route?.kind === 'mx') return route.hosts[0]?.host ?? null
   return route?.kind === 'implicit' ? route.host : null

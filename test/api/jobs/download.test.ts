@@ -102,6 +102,32 @@ describe('a download', () => {
     ])
   })
 
+  test('has the columns and words of another service', async () => {
+    const { database, request } = await createTestService()
+    const texts = ['valid@a.example', 'timeout@a.example']
+    await seedJob(database, { texts, cells: ['a-1', 'b-2'], source: { ids: true } })
+    const response = await request('/v1/jobs/job_a/download?vocabulary=zerobounce')
+    expect(rowsOf(await response.text())).toMatchObject([
+      {
+        'Email Address': 'valid@a.example',
+        'ZB Status': 'valid',
+        checked_by: 'sandbox',
+        id: 'a-1',
+      },
+      { 'ZB Status': 'unknown', 'ZB Sub Status': 'timeout_exceeded', id: 'b-2' },
+    ])
+  })
+
+  test('has the words of another service only in a table', async () => {
+    const { database, request } = await createTestService()
+    await seedJob(database, { texts: ['valid@a.example'] })
+    const query = 'vocabulary=kickbox&format=ndjson'
+    const response = await request(`/v1/jobs/job_a/download?${query}`)
+    expect(response.status).toBe(400)
+    expect(await response.text()).toContain('sets the columns of csv and xlsx')
+    expect((await request('/v1/jobs/job_a/download?vocabulary=other')).status).toBe(400)
+  })
+
   test('of rows with IDs has them in the last column', async () => {
     const { database, request } = await createTestService()
     const texts = ['valid@a.example', 'risky@a.example']

@@ -4,7 +4,6 @@ import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import { presentAddressFlags } from '../../engine/verdict/present-result.ts'
 import { REASON_TEXTS } from '../../engine/verdict/reason.ts'
 import { type Class, type Evidence, type Result, toClass } from '../../engine/verdict/verdict.ts'
-import type { Job } from '../../jobs/job-store.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -193,38 +192,16 @@ const presentTimes = (startedAt: number, tookMs: number) => ({
   },
 })
 
-/**
- * Presents the progress of a list. Reacher knows no lists that fail or are cancelled: such a list is
- * completed, and the rest of its addresses is unknown.
- */
-export function presentProgress(job: Job) {
-  const rest = job.finished_at === null ? 0 : job.total - job.done
-  return {
-    job_id: job.number,
-    created_at: isoTime(job.created_at),
-    finished_at: job.finished_at === null ? null : isoTime(job.finished_at),
-    total_records: job.total,
-    total_processed: job.done + rest,
-    summary: {
-      total_safe: job.deliverable,
-      total_risky: job.risky,
-      total_invalid: job.undeliverable,
-      total_unknown: job.unknown + rest,
-    },
-    job_status: job.finished_at === null ? 'Running' : 'Completed',
-  }
-}
-
-/** The columns of results as CSV. */
-export const CSV_COLUMNS = [
+/** The columns of results as CSV; the first one has the address. */
+export const REACHER_COLUMNS = [
   ...(['input', 'is_reachable', 'misc.is_disposable', 'misc.is_role_account'] as const),
   ...(['misc.gravatar_url', 'mx.accepts_mail', 'smtp.can_connect', 'smtp.has_full_inbox'] as const),
   ...(['smtp.is_catch_all', 'smtp.is_deliverable', 'smtp.is_disabled'] as const),
   ...(['syntax.is_valid_syntax', 'syntax.domain', 'syntax.username', 'error'] as const),
 ]
 
-/** Returns the values of `CSV_COLUMNS`. */
-export function toCsvValues({ input, is_reachable, misc, mx, smtp, syntax }: CheckOutput) {
+/** Returns the values of `REACHER_COLUMNS`. */
+export function toReacherValues({ input, is_reachable, misc, mx, smtp, syntax }: CheckOutput) {
   const checked = 'error' in smtp ? NO_SMTP : smtp
   return [
     input,
