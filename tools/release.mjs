@@ -42,7 +42,7 @@ ${notes}
 
 Then test, and push, after which .github/workflows/publish.yml publishes the npm packages:
 
-  npm ci && npm run test:all && npm run coverage
+  npm ci && npm run test:all && npm run coverage && npm run fuzz
   sudo bash tools/release-files.sh
   git push origin main v${version}
   python3 -m build clients/python && python3 -m twine upload clients/python/dist/*`)
