@@ -112,7 +112,12 @@ export function nameMatcher(name: string): (cell: string) => boolean {
 }
 const normalizeName = (text: string) => text.normalize('NFC').trim().toLowerCase()
 
-/** Maximum number of rows examined; more would not change the result. */
+/**
+ * Records read at each delimiter, to the end of a batch. It bounds the time of a detection, which is
+ * one turn of the event loop: the head of a list may hold 100,000 records.
+ */
+const RECORDS_MAX = 3_000
+/** Maximum number of rows examined for addresses; more would not change the result. */
 const SAMPLE_ROWS = 1_000
 /** Maximum number of columns examined for addresses. */
 const COLUMNS_EXAMINED_MAX = 1_000
@@ -130,7 +135,11 @@ function readSample(
   { skippedLines, complete, quoting }: LayoutOptions,
 ): ListRecord[] {
   const reading = { delimiter, line: skippedLines + 1, quoting }
-  const records = new RecordReader(reading).push(text, complete)
+  const records: ListRecord[] = []
+  for (const batch of new RecordReader(reading).batches(text, complete)) {
+    records.push(...batch)
+    if (records.length >= RECORDS_MAX) return records
+  }
   // If the sample holds no complete record, use the incomplete one.
   return records.length > 0 ? records : new RecordReader(reading).push(text, true)
 }
