@@ -77,9 +77,15 @@ export async function runEach(
   rows: readonly (readonly unknown[])[],
 ): Promise<number[]> {
   if (rows.length === 0) return []
-  const statement = sql<{ changes: number }>`/* each ${rows} */ ${sql.raw(text)}`
-  const done = await statement.execute(trx)
-  return done.rows.map(({ changes }) => changes)
+  const changes: number[] = []
+  for (;;) {
+    const left = rows.slice(changes.length)
+    const statement = sql<{ changes: number }>`/* each ${left} */ ${sql.raw(text)}`
+    const done = await statement.execute(trx)
+    changes.push(...done.rows.map(row => row.changes))
+    if (changes.length === rows.length) return changes
+    await yieldToEventLoop()
+  }
 }
 
 /** Cached prepared statements; there are about forty, and a few more for varying row counts. */
@@ -89,7 +95,10 @@ const STATEMENTS_MAX = 200
  * Caches prepared statements by their text: Kysely prepares every statement each time, which costs
  * more than running it.
  */
-function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
+function withStatementCache(
+  sqlite: SqliteDatabase.Database,
+  timeSlice: TimeSlice,
+): SqliteDialectDatabase {
   const statements = new LRUCache<string, SqliteDialectStatement>({ max: STATEMENTS_MAX })
   return {
     close: () => void sqlite.close(),
@@ -97,7 +106,7 @@ function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatab
       const known = statements.get(text)
       if (known !== undefined) return known
       const statement = text.startsWith(EACH)
-        ? eachOf(sqlite.prepare(text.slice(EACH.length)))
+        ? eachOf(sqlite.prepare(text.slice(EACH.length)), timeSlice)
         : sqlite.prepare(text)
       statements.set(text, statement)
       return statement
@@ -105,10 +114,23 @@ function withStatementCache(sqlite: SqliteDatabase.Database): SqliteDialectDatab
   }
 }
 
-/** Returns a statement that takes rows of parameters and runs once for each. */
-const eachOf = (statement: SqliteDatabase.Statement): SqliteDialectStatement => ({
+/**
+ * Returns a statement that takes rows of parameters and runs once for each, until the time slice is
+ * over: a row of a list may have a megabyte, which each write of the row copies.
+ */
+const eachOf = (
+  statement: SqliteDatabase.Statement,
+  timeSlice: TimeSlice,
+): SqliteDialectStatement => ({
   reader: true,
-  all: ([rows]) => (rows as unknown[][]).map(row => ({ changes: statement.run(row).changes })),
+  all([rows]) {
+    const done: { changes: number }[] = []
+    for (const row of rows as unknown[][]) {
+      if (done.length > 0 && timeSlice.isOver()) break
+      done.push({ changes: statement.run(row).changes })
+    }
+    return done
+  },
   run: () => ({ changes: 0, lastInsertRowid: 0 }),
   iterate: () => [][Symbol.iterator](),
 })
@@ -130,9 +152,14 @@ export class TimeSlice {
 
   /** Resolves when the next query may run. */
   async next(): Promise<void> {
+    if (this.isOver()) await yieldToEventLoop()
+  }
+
+  /** Returns true if queries have run long enough in this turn of the event loop. */
+  isOver(): boolean {
     const now = this.#clock.monotonicNow()
     if (this.#startedAt === null) this.#start(now)
-    else if (now - this.#startedAt > SLICE_MS) await yieldToEventLoop()
+    return now - (this.#startedAt ?? now) > SLICE_MS
   }
 
   #start(now: number) {
@@ -150,8 +177,8 @@ export function createSqliteKysely(
 ): Kysely<Schema> {
   const database =
     typeof sqlite === 'function'
-      ? async () => withStatementCache(sqlite())
-      : withStatementCache(sqlite)
+      ? async () => withStatementCache(sqlite(), timeSlice)
+      : withStatementCache(sqlite, timeSlice)
   return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, timeSlice) })
 }
 

@@ -14,6 +14,7 @@ import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { openDatabase, write, writeAsyncCommit } from '../../src/db/database.ts'
+import { runEach } from '../../src/db/sqlite.ts'
 import { unusableFile } from '../../src/db/unusable.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
@@ -32,6 +33,32 @@ describe.skipIf(onPostgres)('a database', () => {
     expect(statSync(dirname(file)).mode & 0o077).toBe(0)
     const second = await tempDatabase({ file })
     expect(await readJob(second, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+
+  test('gives the event loop a turn while it writes many rows, in one transaction', async () => {
+    const { now, after } = fakeClock()
+    // Each reading of this clock is five milliseconds later.
+    let ticks = 0
+    const clock: Clock = { now, after, monotonicNow: () => (ticks += 5) }
+    const database = await tempDatabase({ clock })
+    let turns = 0
+    const insert = "insert into answer (address_key, remembered, keep_until) values (?, '{}', ?)"
+    const rows = Array.from({ length: 100 }, (_, n) => [`a${n}`, n])
+    let isWritten = false
+    const countTurns = () => {
+      turns++
+      if (!isWritten) setImmediate(countTurns)
+    }
+    setImmediate(countTurns)
+    await expect(
+      write(database, async trx => {
+        expect(await runEach(trx, insert, rows)).toEqual(rows.map(() => 1))
+        throw new Error('rolled back')
+      }),
+    ).rejects.toThrow('rolled back')
+    isWritten = true
+    expect(turns).toBeGreaterThan(25)
+    expect(await database.db.selectFrom('answer').select('address_key').execute()).toEqual([])
   })
 
   test('refuses to write through its reader, and such code does not compile', async () => {
