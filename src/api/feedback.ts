@@ -61,6 +61,10 @@ const FeedbackItem = z
         description: `Diagnostic text of a bounce. The first ${FEEDBACK_TEXT_MAX} characters are stored.`,
       }),
     occurred_at: timeInput().optional().openapi({ description: 'When it happened. Default: now.' }),
+    permanent: z.boolean().optional().openapi({
+      description:
+        'Whether your provider calls a bounce permanent. With true, a bounce without a code means that the mailbox does not exist. With false, the bounce does not change verdicts.',
+    }),
     id: z.string().min(1).max(255).optional().openapi({
       description:
         'ID of the event in your system. An item with the ID of an earlier item is a duplicate. Items without an ID are compared by their content.',
@@ -295,8 +299,9 @@ export function feedbackRoutes(service: FeedbackDeps) {
 
 type Item = z.output<typeof FeedbackRequest>['items'][number]
 
-const toInput = ({ email, enhanced_code, occurred_at, ...item }: Item) => ({
+const toInput = ({ email, enhanced_code, occurred_at, permanent, ...item }: Item) => ({
   ...item,
+  isPermanent: permanent,
   address: email,
   enhancedCode: enhanced_code,
   occurredAt: occurred_at === undefined ? null : Date.parse(occurred_at),

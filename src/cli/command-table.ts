@@ -77,7 +77,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'feedback',
         description: 'import bounces and deliveries, and compare them with verdicts',
-        load: async () => (await import('./commands/feedback.ts')).defineFeedback,
+        load: async () => (await import('./feedback.ts')).defineFeedback,
       },
       {
         name: 'audit',

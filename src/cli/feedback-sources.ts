@@ -1,28 +1,26 @@
 import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
-import { type FeedbackSource, findSource, listSources } from '../feedback/source-store.ts'
+import { EvError } from '../platform/error.ts'
+import { OperationError } from '../platform/operation-error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { noSuchCommand } from './commands/help.ts'
+import { confirm, YES } from './confirm.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
+import { printJson, printText, timeText } from './print.ts'
 import {
   type CreatedSource,
-  createSource,
-  deleteSource,
-  presentCreatedSource,
-  presentSource,
-  sourceNotFound,
-} from '../feedback/sources.ts'
-import { EvError } from '../platform/error.ts'
-import { sanitizeText } from '../platform/text.ts'
-import { confirm } from './confirm.ts'
-import type { CliContext } from './context.ts'
-import { auditServices } from './database.ts'
-import { withAccounts } from './local/with-accounts.ts'
-import { printJson, printText, timeText } from './print.ts'
-import { selectAccount } from './select-account.ts'
-import { serviceSecretBox } from './service-secret.ts'
-import { readConfig } from './settings.ts'
+  createRemoteSources,
+  type OwnedSource,
+  type SourcesBackend,
+} from './remote/feedback-sources.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, keyValues, table } from './table.ts'
 import { widthOf, wrapLines } from './width.ts'
 
-export type SourceFlags = {
+type SourceFlags = ServiceFlags & {
   readonly account?: string
   readonly key?: string
   readonly json?: boolean
@@ -30,81 +28,120 @@ export type SourceFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev feedback sources list` and returns the exit code. */
-export function listSourcesCommand(context: CliContext, flags: SourceFlags): Promise<number> {
+async function openSources(context: CliContext, flags: SourceFlags): Promise<SourcesBackend> {
+  if (flags.service !== undefined) return createRemoteSources(await connectService(flags.service))
   const config = readConfig(context, flags)
-  const baseUrl = config.baseUrl ?? ''
-  return withAccounts(context, config, async ({ reader }, accounts) => {
-    const selected =
-      flags.account === undefined ? accounts : [selectAccount(accounts, flags.account)]
-    const sources = (await Promise.all(selected.map(({ id }) => listSources(reader, id)))).flat()
-    const rows = sources.map(source => rowOf(source, baseUrl))
-    if (flags.json) {
-      printJson(
-        context,
-        sources.map(source => sourceObject(source, baseUrl)),
-      )
-    } else if (sources.length === 0) {
-      printText(
-        context,
-        'No feedback sources. To create one, run "ev feedback sources create PROVIDER".',
-      )
-    } else context.stdout.write(table(COLUMNS, rows, widthOf(context, context.stdout)))
-    return 0
-  })
+  const { createLocalSources } = await import('./local/feedback-sources.ts')
+  return createLocalSources(context, config)
 }
 
-/** Runs `ev feedback sources create` and returns the exit code. */
-export function createSourceCommand(
+/** Commands for the URLs to which email providers send events. */
+export function addSources(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const sources = feedback
+    .command('sources')
+    .description('manage the URLs to which email providers send bounces and deliveries')
+    .addHelpText('after', SOURCES_EXAMPLES)
+  const list = sources
+    .command('list', { isDefault: true })
+    .description('list feedback sources, oldest first')
+    .allowExcessArguments()
+    .option('--account <account>', 'only sources of this account, by ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev feedback sources list\n  ev feedback sources --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, sources)
+      setExitCode(await listSourcesCommand(context, flags))
+    })
+  addSettings(list, context, ['baseUrl', ...DATA_SETTINGS])
+  worksOnService(list)
+  const create = sources
+    .command('create')
+    .description('create a feedback source and show its URL')
+    .argument('<provider>', 'provider: ses, sendgrid, mailgun, postmark or sparkpost')
+    .option('--key <key>', 'key that authenticates the provider; - reads it from stdin')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', CREATE_EXAMPLES)
+    .action(async (provider: string, flags) => {
+      setExitCode(await createSourceCommand(context, provider, flags))
+    })
+  addSettings(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
+  worksOnService(create)
+  const remove = sources
+    .command('delete')
+    .description('delete a feedback source; its feedback is kept')
+    .argument('<source>', 'ID of the source')
+    .option(...YES)
+    .addHelpText('after', '\nExamples:\n  ev feedback sources delete fbs_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await deleteSourceCommand(context, id, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+  worksOnService(remove)
+}
+
+const SOURCES_EXAMPLES = `
+Examples:
+  ev feedback sources
+  ev feedback sources create postmark
+  ev feedback sources delete fbs_4kq2`
+
+const CREATE_EXAMPLES = `
+Examples:
+  ev feedback sources create ses --key arn:aws:sns:us-east-1:123456789012:ses-feedback
+  ev feedback sources create mailgun --key - < signing-key.txt
+  ev feedback sources create postmark
+
+The key is the ARN of the SNS topic (ses), the verification key of the Event Webhook (sendgrid), or the HTTP webhook
+signing key (mailgun). For postmark and sparkpost, ev creates a password.`
+
+async function listSourcesCommand(context: CliContext, flags: SourceFlags): Promise<number> {
+  const sources = await (await openSources(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, sources.map(sourceObject))
+  else if (sources.length === 0) {
+    printText(
+      context,
+      'No feedback sources. To create one, run "ev feedback sources create PROVIDER".',
+    )
+  } else context.stdout.write(table(COLUMNS, sources.map(rowOf), widthOf(context, context.stdout)))
+  return 0
+}
+
+async function createSourceCommand(
   context: CliContext,
   provider: string,
   flags: SourceFlags,
 ): Promise<number> {
-  const config = readConfig(context, flags)
   if (!isProviderName(provider)) {
     throw new EvError(
       'usage',
       `Unknown provider "${sanitizeText(provider)}". Providers: ${PROVIDER_NAMES.join(', ')}.`,
     )
   }
-  return withAccounts(context, config, async (database, accounts) => {
-    const { id: accountId } = selectAccount(accounts, flags.account)
-    const key = flags.key === '-' ? await text(context.stdin) : flags.key
-    const secretBox = await serviceSecretBox(context, config, database)
-    const services = { ...auditServices(context), database, secretBox }
-    const created = await createSource(services, { accountId, provider, key })
-    if (flags.json) printJson(context, createdObject(created, config.baseUrl ?? ''))
-    else
-      context.stdout.write(createdText(created, config.baseUrl, widthOf(context, context.stdout)))
-    return 0
-  })
+  const backend = await openSources(context, flags)
+  const key = flags.key === '-' ? await text(context.stdin) : flags.key
+  const created = await backend.create({ provider, key }, flags.account)
+  if (flags.json) printJson(context, sourceObject(created))
+  else context.stdout.write(createdText(created, widthOf(context, context.stdout)))
+  return 0
 }
 
-/** Runs `ev feedback sources delete` and returns the exit code. */
-export function deleteSourceCommand(
+async function deleteSourceCommand(
   context: CliContext,
   id: string,
   flags: SourceFlags,
 ): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async database => {
-    const source = (await findSource(database, id)) ?? sourceNotFound(id)
-    const title = PROVIDERS[source.provider].title
-    await confirm(context, flags, `delete the feedback source ${source.id} of ${title}`)
-    await deleteSource({ ...auditServices(context), database }, { id, accountId: null })
-    printText(context, `Deleted feedback source ${source.id}.`)
-    return 0
-  })
+  const backend = await openSources(context, flags)
+  const source = (await backend.list(undefined)).find(one => one.id === id)
+  if (source === undefined) throw new OperationError('feedback_source_not_found', { id })
+  const { title } = PROVIDERS[source.provider]
+  await confirm(context, flags, `delete the feedback source ${id} of ${title}`)
+  await backend.delete(id)
+  printText(context, `Deleted feedback source ${id}.`)
+  return 0
 }
 
-const sourceObject = (source: FeedbackSource, baseUrl: string) => {
-  const { id, ...rest } = presentSource(source, baseUrl)
-  return { id, account_id: source.account_id, ...rest }
-}
-
-const createdObject = (created: CreatedSource, baseUrl: string) => {
-  const { id, ...rest } = presentCreatedSource(created, baseUrl)
-  return { id, account_id: created.source.account_id, ...rest }
-}
+const sourceObject = ({ id, account_id, ...rest }: OwnedSource) => ({ id, account_id, ...rest })
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -116,26 +153,27 @@ const COLUMNS: readonly Column[] = [
   { title: 'URL' },
 ]
 
-const rowOf = (source: FeedbackSource, baseUrl: string): string[] => [
+const rowOf = (source: OwnedSource): string[] => [
   source.id,
   source.account_id,
   source.provider,
-  timeText(source.created_at),
-  source.last_received_at === null ? '–' : timeText(source.last_received_at),
+  timeText(Date.parse(source.created_at)),
+  source.last_received_at === null ? '–' : timeText(Date.parse(source.last_received_at)),
   PROVIDERS[source.provider].key?.isPublic ? source.key_hint : `…${source.key_hint}`,
-  presentSource(source, baseUrl).url,
+  source.url,
 ]
 
-function createdText(created: CreatedSource, baseUrl: string | null, width: number | null) {
-  const { id, url, basic_auth: auth } = presentCreatedSource(created, baseUrl ?? '')
-  const { account_id: account, provider } = created.source
+function createdText(created: CreatedSource, width: number | null) {
+  const { id, url, basic_auth: auth, account_id: account, provider } = created
+  // Without a base URL, the URL is a path.
+  const isPath = url.startsWith('/')
   const values = keyValues([
-    ['URL', baseUrl === null ? `https://HOST${url}` : url],
+    ['URL', isPath ? `https://HOST${url}` : url],
     ['username', auth?.username ?? null],
     ['password', auth?.password ?? null],
   ])
   const store = auth === null ? '' : '\nStore the password now: ev cannot show it again.\n'
-  const host = baseUrl === null ? '\nReplace HOST with the public host name of "ev serve".\n' : ''
+  const host = isPath ? '\nReplace HOST with the public host name of "ev serve".\n' : ''
   const title = `Created feedback source ${id} of account ${account}. Enter these values at ${PROVIDERS[provider].title}:`
   // The values are not wrapped, so that they can be copied.
   return `${wrapLines(title, width)}\n\n${values}${store}${host}`

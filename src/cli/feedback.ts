@@ -1,88 +1,114 @@
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listAccounts } from '../accounts/account-store.ts'
-import { findPlan, mergePlans } from '../accounts/plan.ts'
-import { getLearnedReplySums, type LearnedReplySum } from '../cluster/learned-replies.ts'
-import { getNetwork } from '../compose/engine.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import type { Command } from 'commander'
 import { FEEDBACK_KINDS, type FeedbackKind } from '../feedback/feedback.ts'
-import { getDayCounts, getVerdictCounts } from '../feedback/feedback-counts.ts'
-import { type FeedbackBatch, readFeedback } from '../feedback/import-feedback.ts'
-import { presentReplies, presentReport } from '../feedback/present-report.ts'
-import { recordFeedback } from '../feedback/record-feedback.ts'
-import {
-  type ContradictedReply,
-  findContradictedReplies,
-  REPLY_AGE_MAX_MS,
-} from '../feedback/replies.ts'
-import { getReplySums } from '../feedback/reply-counts.ts'
-import { buildReport, type FeedbackReport, type ReportRow } from '../feedback/report.ts'
+import type { FeedbackBatch } from '../feedback/import-feedback.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type CliContext, inCwd } from './context.ts'
-import { databaseUrl, openExisting } from './database.ts'
+import { type CliContext, inCwd, type SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
+import { addSources } from './feedback-sources.ts'
 import { printJson, printText } from './print.ts'
-import { selectAccount } from './select-account.ts'
-import { readConfig } from './settings.ts'
+import { createRemoteFeedback, type FeedbackBackend, type Report } from './remote/feedback.ts'
+import { connectService, type ServiceFlags } from './service.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf, wrapLines } from './width.ts'
 
-type ImportFlags = {
+const EXAMPLES = `
+Examples:
+  ev feedback import bounces.csv
+  ev feedback import ~/Maildir
+  ev feedback report
+  ev feedback sources create postmark`
+
+export function defineFeedback(
+  feedback: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  feedback.addHelpText('after', EXAMPLES)
+  addImport(feedback, context, setExitCode)
+  addReport(feedback, context, setExitCode)
+  addSources(feedback, context, setExitCode)
+}
+
+type FeedbackFlags = ServiceFlags & {
   readonly account?: string
-  readonly kind?: string
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev feedback import` and returns the exit code. */
-export async function importCommand(
+async function openFeedback(context: CliContext, flags: FeedbackFlags): Promise<FeedbackBackend> {
+  if (flags.service !== undefined) return createRemoteFeedback(await connectService(flags.service))
+  const config = readConfig(context, flags)
+  const { createLocalFeedback } = await import('./local/feedback.ts')
+  return createLocalFeedback(context, config)
+}
+
+function addImport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const command = feedback
+    .command('import')
+    .description('import bounces, deliveries and complaints')
+    .argument('<path>', 'file, Maildir or folder of messages; - for stdin')
+    .option('--kind <kind>', 'kind of rows that have none: delivered, bounced or complained')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev feedback import events.csv
+  ev feedback import bounces.csv --kind bounced
+  ev feedback import returned.mbox
+  ev feedback import ~/Maildir
+
+The format is detected: CSV, NDJSON, an mbox file, or one message. In messages, ev reads delivery status notifications
+(RFC 3464, RFC 6533) and abuse reports (RFC 5965). Feedback that was imported before is not counted again.`,
+    )
+    .action(async (path: string, flags) => {
+      setExitCode(await importCommand(context, path, flags))
+    })
+  addSettings(command, context, DATA_SETTINGS)
+  worksOnService(command)
+}
+
+type ImportFlags = FeedbackFlags & { readonly kind?: string }
+
+async function importCommand(
   context: CliContext,
   path: string,
   flags: ImportFlags,
 ): Promise<number> {
-  const config = readConfig(context, flags)
   const kind = parseKind(flags.kind)
-  const database = await openDatabase(databaseUrl(config), context.clock)
+  const run = await (await openFeedback(context, flags)).startImport(flags.account)
+  const counts = { recorded: 0, duplicates: 0, rejected: 0, ignored: 0 }
+  let firstError: string | null = null
+  const printCounts = () =>
+    flags.json
+      ? printJson(context, { ...counts, first_error: firstError })
+      : printText(context, summary(counts, firstError, kind))
   try {
-    const owner = await findOwner(database, flags.account)
-    const submission = {
-      accountId: owner?.id ?? '',
-      source: 'import',
-      plan: owner === null ? null : findPlan(mergePlans(config.plans), owner.plan),
+    for await (const { items, ignored } of readAll(context, path, kind)) {
+      counts.ignored += ignored
+      if (items.length === 0) continue
+      const done = await run.record(items)
+      counts.recorded += done.recorded
+      counts.duplicates += done.duplicates
+      counts.rejected += done.rejected.length
+      firstError ??= done.rejected[0]?.error ?? null
     }
-    const counts = { recorded: 0, duplicates: 0, rejected: 0, ignored: 0 }
-    let firstError: string | null = null
-    const printCounts = () =>
-      flags.json
-        ? printJson(context, { ...counts, first_error: firstError })
-        : printText(context, summary(counts, firstError, kind))
-    try {
-      for await (const { items, ignored } of readAll(context, path, kind)) {
-        const done = await recordFeedback({ database }, { ...submission, items })
-        counts.recorded += done.recorded
-        counts.duplicates += done.duplicates
-        counts.rejected += done.rejected.length
-        counts.ignored += ignored
-        firstError ??= done.rejected[0]?.error ?? null
-      }
-    } catch (error) {
-      // Batches that were recorded before the error are kept.
-      if (counts.recorded > 0) printCounts()
-      throw error
-    }
-    printCounts()
-    return 0
+  } catch (error) {
+    // Batches that were recorded before the error are kept.
+    if (counts.recorded > 0) printCounts()
+    throw error
   } finally {
-    await database.close()
+    await run.close()
   }
-}
-
-/** Returns the owner of feedback: null without accounts, for lists of `ev bulk`. */
-async function findOwner(database: Database, account: string | undefined) {
-  const accounts = await listAccounts(database)
-  return accounts.length === 0 && account === undefined ? null : selectAccount(accounts, account)
+  printCounts()
+  return 0
 }
 
 async function* readAll(
@@ -90,6 +116,7 @@ async function* readAll(
   path: string,
   kind: FeedbackKind | null,
 ): AsyncGenerator<FeedbackBatch> {
+  const { readFeedback } = await import('../feedback/import-feedback.ts')
   for await (const source of openInputs(context, path)) {
     yield* readFeedback(source, { now: context.clock.now(), kind })
   }
@@ -166,57 +193,56 @@ async function filesIn(folder: string): Promise<string[]> {
     .sort()
 }
 
-type ReportFlags = {
-  readonly account?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
-}
+function addReport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const command = feedback
+    .command('report')
+    .description('compare confidence with reported outcomes')
+    .option('--account <account>', 'account, by ID or name; optional if there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev feedback report
+  ev feedback report --json
 
-/** Runs `ev feedback report` and returns the exit code. */
-export async function reportCommand(context: CliContext, flags: ReportFlags): Promise<number> {
-  const config = readConfig(context, flags)
-  const database = await openExisting(context, config)
-  try {
-    const owner = database === null ? '' : ((await findOwner(database, flags.account))?.id ?? '')
-    const counts = database === null ? [] : await getVerdictCounts(database, owner)
-    const report = buildReport(counts)
-    const days = database === null ? [] : await getDayCounts(database, owner, DAYS_SHOWN)
-    const since = context.clock.now() - REPLY_AGE_MAX_MS
-    const replies = findContradictedReplies(
-      database === null ? [] : await getReplySums(database, since),
+PREDICTED is the mean confidence, and OBSERVED is the share of verdicts that were correct. BRIER is the mean squared
+error, and ECE is the expected calibration error; for both, 0 is best.
+
+The report ends with the replies that feedback of the last 180 days contradicts: a mail server accepted an address whose
+mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lower end of the 95% interval of the
+contradicted share.`,
     )
-    const learned =
-      database === null
-        ? []
-        : await getLearnedReplySums(database, getNetwork(config), LEARNED_SHOWN)
-    const width = widthOf(context, context.stdout)
-    if (flags.json) {
-      printJson(context, {
-        ...presentReport(report, days),
-        ...presentReplies(replies),
-        learned_replies: learned,
-      })
-    } else {
-      const parts = [reportText(report, width), repliesText(replies, width)]
-      context.stdout.write(`${parts.join('')}${learnedText(learned, width)}`)
-    }
-    return 0
-  } finally {
-    await database?.close()
-  }
+    .action(async flags => {
+      setExitCode(await reportCommand(context, flags))
+    })
+  addSettings(command, context, DATA_SETTINGS)
+  worksOnService(command)
 }
 
-/** Days with feedback in the JSON. */
-const DAYS_SHOWN = 30
+async function reportCommand(context: CliContext, flags: FeedbackFlags): Promise<number> {
+  const report = await (await openFeedback(context, flags)).report(flags.account)
+  if (flags.json) printJson(context, report)
+  else {
+    const width = widthOf(context, context.stdout)
+    const parts = [
+      reportText(report, width),
+      repliesText(report, width),
+      learnedText(report, width),
+    ]
+    context.stdout.write(parts.join(''))
+  }
+  return 0
+}
 
-function repliesText(replies: readonly ContradictedReply[], width: number | null): string {
-  if (replies.length === 0) return ''
-  const rows = replies.map(row => [
-    sanitizeText(row.operator) || 'unknown operator',
+function repliesText({ contradicted_replies: all = [] }: Report, width: number | null): string {
+  if (all.length === 0) return ''
+  const rows = all.map(row => [
+    sanitizeText(row.operator ?? '') || 'unknown operator',
     row.said,
     formatNumber(row.count),
     formatNumber(row.contradicted),
-    formatPercent(row.shareMin, 1),
+    formatPercent(row.share_min, 1),
     formatNumber(row.accounts),
     sanitizeText(`${row.reply} (${row.meaning})`),
   ])
@@ -232,12 +258,9 @@ const REPLY_COLUMNS: readonly Column[] = [
   { title: 'REPLY' },
 ]
 
-/** Learned replies in the report. */
-const LEARNED_SHOWN = 20
-
-function learnedText(replies: readonly LearnedReplySum[], width: number | null): string {
-  if (replies.length === 0) return ''
-  const rows = replies.map(row => [
+function learnedText({ learned_replies: all = [] }: Report, width: number | null): string {
+  if (all.length === 0) return ''
+  const rows = all.map(row => [
     formatNumber(row.domains),
     formatNumber(row.refuted),
     row.operator === null ? `${formatNumber(row.operators)} operators` : sanitizeText(row.operator),
@@ -254,18 +277,18 @@ const LEARNED_COLUMNS: readonly Column[] = [
 /** Operators with the most verdicts; the JSON has all. */
 const OPERATORS_SHOWN = 20
 
-function reportText(report: FeedbackReport, width: number | null) {
-  const { total, fixed, reasons, operators } = report
+function reportText(report: Report, width: number | null) {
+  const { total, fixed_confidence, reasons, operators } = report
   if (total.count === 0) {
     return wrapLines(NO_OUTCOMES, width)
   }
   const all = [
-    ...[rowOf('all verdicts', total), rowOf('with fixed confidence', fixed)],
+    ...[rowOf('all verdicts', total), rowOf('with fixed confidence', fixed_confidence)],
     ...reasons.map(row => rowOf(row.reason, row)),
   ]
   const shown = operators.slice(0, OPERATORS_SHOWN)
   const named = shown.map(row =>
-    rowOf(`${row.reason}, ${sanitizeText(row.operator) || 'unknown operator'}`, row),
+    rowOf(`${row.reason}, ${sanitizeText(row.operator ?? '') || 'unknown operator'}`, row),
   )
   return `${table([{ title: 'REASON' }, ...FIGURES], all, width)}\n${table([{ title: 'OPERATOR' }, ...FIGURES], named, width)}\n${wrapLines(outcomesText(report), width)}`
 }
@@ -273,12 +296,12 @@ function reportText(report: FeedbackReport, width: number | null) {
 const NO_OUTCOMES =
   'There are no outcomes to compare yet. Verify addresses, send to them, and import what comes back with "ev feedback import".\n'
 
-function outcomesText({ outcomes }: FeedbackReport): string {
-  const { predictedBounces, missedBounces, lostDeliveries, keptDeliveries } = outcomes
+function outcomesText({ outcomes }: Report): string {
+  const { predicted_bounces, missed_bounces, lost_deliveries, kept_deliveries } = outcomes
   const share = (count: number, other: number) =>
     `${formatNumber(count)} of ${formatNumber(count + other)} (${formatPercent(count, count + other)})`
-  return `Bounces to addresses that were not deliverable by their verdict: ${share(predictedBounces, missedBounces)}.
-Deliveries to addresses that were not deliverable by their verdict: ${share(lostDeliveries, keptDeliveries)}.
+  return `Bounces to addresses that were not deliverable by their verdict: ${share(predicted_bounces, missed_bounces)}.
+Deliveries to addresses that were not deliverable by their verdict: ${share(lost_deliveries, kept_deliveries)}.
 `
 }
 
@@ -287,11 +310,11 @@ const FIGURES = ['COUNT', 'PREDICTED', 'OBSERVED', 'BRIER', 'ECE'].map(title => 
   align: 'right' as const,
 }))
 
-const rowOf = (name: string, row: ReportRow) => [
+const rowOf = (name: string, row: Report['total']) => [
   name,
   formatNumber(row.count),
   formatPercent(row.predicted, 1),
   formatPercent(row.observed, 1),
-  row.brierScore.toFixed(3),
-  row.calibrationError.toFixed(3),
+  row.brier_score.toFixed(3),
+  row.calibration_error.toFixed(3),
 ]

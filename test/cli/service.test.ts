@@ -22,7 +22,9 @@ const here = (...args: string[]) =>
 
 /** Runs a command somewhere else, on the service. */
 const there = (...args: string[]) =>
-  runEv(args, { home: emptyFolder(), environment: { EV_URL: service.url, EV_KEY: service.key } })
+  runEv(args, { home: emptyFolder(), environment: address(service) })
+
+const address = ({ url, key }: CliService) => ({ EV_URL: url, EV_KEY: key })
 
 /** Expects that a command that changes nothing prints the same in both places. */
 async function expectSame(...args: string[]): Promise<void> {
@@ -172,6 +174,34 @@ test('manages webhooks and their deliveries', async () => {
     expect(await run('webhooks', 'retry', deliveryId)).toMatchObject({ code: 66, stdout: '' })
   }
   await receiver.close()
+})
+
+test('imports feedback, and manages its sources', async () => {
+  const folder = emptyFolder()
+  const rows = ['ann@a.example,bounced,,hard', 'bob@a.example,bounced,550,', 'x,bounced,550,']
+  writeFileSync(join(home, 'events.csv'), `email,event,code,type\n${rows.join('\n')}\n`)
+  writeFileSync(join(folder, 'events.csv'), `email,event,code,type\n${rows.join('\n')}\n`)
+  const args = ['feedback', 'import', 'events.csv', '--json']
+  const ran = await runEv(args, { home: folder, environment: address(service) })
+  expect(JSON.parse(ran.stdout)).toMatchObject({ recorded: 2, duplicates: 0, rejected: 1 })
+  expect(JSON.parse((await here(...args)).stdout)).toMatchObject({ recorded: 0, duplicates: 2 })
+  const report = await json(there('feedback', 'report', '--json'))
+  expect(await json(here('feedback', 'report', '--json'))).toEqual({
+    ...report,
+    contradicted_replies: [],
+    learned_replies: [],
+  })
+  await expectSame('feedback', 'report')
+
+  const created = await json(there('feedback', 'sources', 'create', 'postmark', '--json'))
+  expect(created).toMatchObject({ provider: 'postmark', basic_auth: { username: 'ev' } })
+  const [{ url, ...source }] = await json(there('feedback', 'sources', '--json'))
+  const [local] = await json(here('feedback', 'sources', '--json'))
+  expect({ ...source, url: new URL(url).pathname }).toEqual(local)
+  const remove = ['feedback', 'sources', 'delete', created.id]
+  expect(await there(...remove)).toMatchObject({ code: 64, stdout: '' })
+  expect(await there(...remove, '--yes')).toMatchObject({ code: 0, stderr: '' })
+  for (const run of [here, there]) expect(await run(...remove)).toMatchObject({ code: 66 })
 })
 
 test('shows the audit log and refuses another account', async () => {

@@ -1312,6 +1312,9 @@ class FeedbackItem(TypedDict):
     text: NotRequired[str]
     # When it happened. Default: now.
     occurred_at: NotRequired[str]
+    # Whether your provider calls a bounce permanent. With true, a bounce without a code means
+    # that the mailbox does not exist. With false, the bounce does not change verdicts.
+    permanent: NotRequired[bool]
     # ID of the event in your system. An item with the ID of an earlier item is a duplicate.
     # Items without an ID are compared by their content.
     id: NotRequired[str]
