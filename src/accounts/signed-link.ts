@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto'
 import { SECOND } from '../platform/clock.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
+import { hashEquals } from './key.ts'
 import type { ApiKey } from './key-store.ts'
 
 // A signed link is a request with the rights of a key, but without its secret. The signature covers
@@ -8,8 +8,10 @@ import type { ApiKey } from './key-store.ts'
 
 type Signer = { readonly secretBox: Pick<SecretBox, 'sign'> }
 
+type LinkKey = Pick<ApiKey, 'id' | 'hint'>
+
 type Link = {
-  readonly key: ApiKey
+  readonly key: LinkKey
   readonly path: string
   readonly query: Readonly<Record<string, string>>
   /** Epoch ms; rounded down to seconds. */
@@ -24,20 +26,15 @@ export function signLink(signer: Signer, { key, path, query, expiresAt }: Link):
 }
 
 /** Whether the path and query of a request are a link that this key has signed. */
-export function isSignedLink(signer: Signer, key: ApiKey, url: string): boolean {
+export function isSignedLink(signer: Signer, key: LinkKey, url: string): boolean {
   // All that follows is the signature: no parameter can be added behind it.
   const end = url.indexOf(SIGNATURE)
   const [target, signature] = [url.slice(0, end), url.slice(end + SIGNATURE.length)]
-  return isEqual(signature, sign(signer, key, target))
+  return hashEquals(signature, sign(signer, key, target))
 }
 
 const SIGNATURE = '&signature='
 
 /** The hint is part of the newest secret, so that a rotation of the key ends its links. */
-const sign = ({ secretBox }: Signer, { id, hint }: ApiKey, target: string) =>
+const sign = ({ secretBox }: Signer, { id, hint }: LinkKey, target: string) =>
   secretBox.sign(`link 1 ${id} ${hint} ${target}`)
-
-function isEqual(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
-  return a.length === b.length && timingSafeEqual(a, b)
-}

@@ -83,7 +83,6 @@ export function nextRetry(
   history: AttemptHistory,
   rules: RetryRules,
 ): Retry | null {
-  if (isDecided(outcome)) return null
   const other = retryWithOtherEgress(outcome, history, rules)
   if (other !== null || !rules.wait) return other
   return (
@@ -112,8 +111,8 @@ export function alternativeEgress(
  */
 function isEgressSpecific(answer: RecipientOutcome, tried: number): boolean {
   if (answer.kind === 'blocked') return answer.why !== 'tls'
-  const isUnreached = answer.kind === 'no-response' && answer.stage === 'connect'
-  return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
+  if (answer.stage !== 'connect' || tried >= 2) return false
+  return answer.why === 'connect' || answer.why === 'timeout'
 }
 
 /** Retries with another egress at once. It is another sender, so its attempt count starts at 0. */
@@ -216,7 +215,7 @@ export function retryAfter(
 /** Returns the delay that the server, or a limit of ev, requires; null if neither does. */
 function requestedDelay(answer: RecipientOutcome): number | null {
   if (answer.kind === 'deferred') return answer.retryAfterMs
-  return answer.kind === 'no-response' && answer.why === 'own-limit' ? OWN_LIMIT_DELAY_MS : null
+  return answer.why === 'own-limit' ? OWN_LIMIT_DELAY_MS : null
 }
 
 /** Returns the acceptance of a recipient whose domain still needs a catch-all test, else null. */

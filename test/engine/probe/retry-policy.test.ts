@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/engine/address/address.ts'
 import {
   alternativeEgress,
+  isDecided,
   nextRetry,
   retryAfter,
   retryAfterSeconds,
@@ -211,6 +212,7 @@ describe('an item of a list', () => {
     expect(nextRetry(unreached, past, { ...doubtful, wait: false })).toBeNull()
     expect(nextRetry(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
     expect(nextRetry(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
+    expect(nextRetry(heard(silent('dns', 'connect')), past, doubtful)).toBeNull()
   })
 
   test('with failed lookups waits for the next check of the DNS server, for at most ten minutes', () => {
@@ -226,12 +228,14 @@ describe('an item of a list', () => {
     expect(nextRetry(unresolved, PAST, TERMS)).toBeNull()
     expect(nextRetry(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
     expect(nextRetry(unresolved, { ...PAST, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
+    expect(nextRetry(heard(silent('timeout', 'rcpt')), PAST, doubtful)).toBeNull()
   })
 
   test('that was answered, or never probed, is final', () => {
     const known = { ...heard(null), result: result(ACCEPTED, false) }
     expect(nextRetry(known, PAST, TERMS)).toBeNull()
     expect(nextRetry(heard(null), PAST, TERMS)).toBeNull()
+    expect(nextRetry(heard(null, false), PAST, TERMS)).toBeNull()
   })
 
   test('that was accepted in an untested domain keeps the acceptance for the retry', () => {
@@ -264,6 +268,35 @@ describe('an item of a list', () => {
   test('that came from the cache is final', () => {
     const remembered = { ...heard(ACCEPTED), result: { ...result(ACCEPTED), cached: true } }
     expect(nextRetry(remembered, PAST, TERMS)).toBeNull()
+  })
+})
+
+describe('a result is decided', () => {
+  const rejected = { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY } as const
+  const tested = (isBackupOnly?: boolean) => ({
+    ...heard(ACCEPTED),
+    result: result(ACCEPTED, false),
+    ...(isBackupOnly === undefined ? {} : { isBackupOnly }),
+  })
+
+  test('by a rejection, and by an acceptance once the domain is tested', () => {
+    expect(isDecided(heard(rejected))).toBe(true)
+    expect(isDecided(tested())).toBe(true)
+    expect(isDecided(tested(false))).toBe(true)
+  })
+
+  test('neither by an acceptance of an untested domain nor by one of a backup MX only', () => {
+    expect(isDecided(heard(ACCEPTED))).toBe(false)
+    expect(isDecided(tested(true))).toBe(false)
+  })
+
+  test.each<[string, RecipientOutcome | null]>([
+    ['no answer', null],
+    ['a deferral', deferred('greylist', null)],
+    ['a block', refused('blocklist')],
+    ['silence', silent('timeout', 'rcpt')],
+  ])('not by %s', (_, answer) => {
+    expect(isDecided(heard(answer))).toBe(false)
   })
 })
 
