@@ -3,13 +3,7 @@ import { type Clock, HOUR, SECOND, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { type Log, type LogFields, LogThrottle } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
-import {
-  checkQueueTimings,
-  DEFAULT_QUEUE_TIMINGS,
-  type Queue,
-  type QueueStatus,
-  type QueueTimings,
-} from './queue.ts'
+import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type Queue, type QueueTimings } from './queue.ts'
 import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
 
 type BossDatabase = NonNullable<ConstructorOptions['db']>
@@ -66,7 +60,6 @@ class BossQueue implements Queue {
   readonly #faults: FaultLog
   /** By queue name in pg-boss. */
   readonly #consumers = new Map<string, TaskConsumer>()
-  #stored: QueueStatus = { waiting: 0, running: 0 }
   #cancelTick: (() => void) | null = null
   #wokenAt = Number.NEGATIVE_INFINITY
   #supervisedAt = Number.NEGATIVE_INFINITY
@@ -126,11 +119,6 @@ class BossQueue implements Queue {
 
   work(...[kind, handler, options]: Parameters<Queue['work']>): ReturnType<Queue['work']> {
     return this.#consumerOf(kind).work(handler, options)
-  }
-
-  status(): QueueStatus {
-    const later = [...this.#consumers.values()].reduce((sum, one) => sum + one.later, 0)
-    return { ...this.#stored, waiting: this.#stored.waiting + later }
   }
 
   close(): Promise<void> {
@@ -209,16 +197,14 @@ class BossQueue implements Queue {
     this.#cancelTick = clock.after(waitMs, () => this.#tick())
   }
 
-  /** Releases expired claims and counts tasks. */
+  /** Releases expired claims, and notes whether there are tasks. */
   async #supervise(): Promise<void> {
     try {
       await this.#boss.supervise()
       const queues = await this.#boss.getQueues()
-      this.#stored = {
-        waiting: queues.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
-        running: queues.reduce((sum, { activeCount }) => sum + activeCount, 0),
+      if (queues.some(({ queuedCount, activeCount }) => queuedCount + activeCount > 0)) {
+        this.#noteTask()
       }
-      if (this.#stored.waiting + this.#stored.running > 0) this.#noteTask()
       this.#faults.success()
       this.#wakeAll()
     } catch (error) {

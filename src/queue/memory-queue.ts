@@ -35,14 +35,6 @@ export function createMemoryQueue(
     close: async () => {
       await Promise.all([...kinds.values()].map(kind => kind.stop()))
     },
-    status() {
-      const sum = { waiting: 0, running: 0 }
-      for (const { entries, running } of kinds.values()) {
-        sum.waiting += entries - running
-        sum.running += running
-      }
-      return sum
-    },
   }
 }
 
@@ -102,14 +94,6 @@ class Kind {
     this.#options = options
     this.#pump()
     return { stop: () => this.stop() }
-  }
-
-  get entries(): number {
-    return this.#entries.size
-  }
-
-  get running(): number {
-    return this.#running
   }
 
   async stop(): Promise<void> {

@@ -26,9 +26,6 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-/** Task counts of all kinds at the last count; for a shared queue, those of all processes. */
-export type QueueStatus = { readonly waiting: number; readonly running: number }
-
 /** A task queue with one rule: at most one task per kind and key, waiting or running. */
 export interface Queue {
   /**
@@ -44,7 +41,6 @@ export interface Queue {
    * `retryMs`.
    */
   work(kind: string, handler: Handler, options: WorkOptions): Worker
-  status(): QueueStatus
   /** Stops all workers. Tasks enqueued later do not run here. */
   close(): Promise<void>
 }

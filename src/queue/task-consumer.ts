@@ -99,11 +99,6 @@ export class TaskConsumer {
     return this.#added.flushed()
   }
 
-  /** Number of tasks held here until they are due. */
-  get later(): number {
-    return this.#later.size
-  }
-
   /** Claims tasks if there are any. */
   wake(): void {
     this.#mayHaveTasks = true

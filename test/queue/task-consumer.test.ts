@@ -233,13 +233,9 @@ describe('a consumer of a shared kind', () => {
     await consumer.put(['a', 'b'], 3_600_000)
     await consumer.put(['a'], 300)
     await clock.advance(299)
-    expect({ keys: store.keys, order: recorder.order, later: consumer.later }).toEqual({
-      keys: [],
-      order: [],
-      later: 2,
-    })
+    expect({ keys: store.keys, order: recorder.order }).toEqual({ keys: [], order: [] })
     await clock.advance(1)
-    expect({ order: recorder.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
+    expect({ order: recorder.order, pending: clock.pending }).toEqual({ order: ['a'], pending: 1 })
   })
 
   test('runs a held task once if it is enqueued as due now', async () => {

@@ -36,10 +36,9 @@ describe('the queue on PostgreSQL', () => {
     await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
-  test('thousands of scheduled entries do not delay due ones, and are counted', async () => {
+  test('thousands of scheduled entries do not delay due ones', async () => {
     const url = await emptyPostgres()
     const queue = await openQueue(url, { timings: NO_POLLING })
-    const watching = await openQueue(url)
     const keys = Array.from({ length: MANY }, (_, n) => `operator${n}.example#0`)
     await queue.putAll('k', keys, Date.now() + 3_600_000)
     const desk = new RunRecorder()
@@ -50,12 +49,8 @@ describe('the queue on PostgreSQL', () => {
       await desk.started(key)
       desk.end(key, 'done')
     }
-    // They wait in the process that scheduled them.
-    expect(queue.status().waiting).toBe(MANY - 2)
-    await waitUntil(() => watching.status().waiting === 0 && watching.status().running === 0)
-    await queue.put('k', 'runs')
-    await waitUntil(() => watching.status().running === 1)
-    desk.endAll()
+    // The others wait in the process that scheduled them.
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
   test('the table of tasks contains only entries that are due', async () => {
