@@ -38,12 +38,8 @@ const CONFIG = {
  */
 export async function prepareBulkRuns(): Promise<(calls: Calls) => Promise<string[]>> {
   const folder = tempFolder()
-  const watch = {
-    calls: null as Calls | null,
-    folder,
-    includes: (file: string) => file.startsWith(folder),
-  }
-  watchSqlite(watch)
+  const watch = { calls: null as Calls | null, folder }
+  watchSqlite(file => (file.startsWith(folder) ? (watch.calls ?? undefined) : undefined))
   await watchFiles(watch)
   let runs = 0
   return async calls => {

@@ -46,20 +46,23 @@ export function startSmallMail(clock: Clock): ListMail {
 }
 
 /**
- * Describes the rows whose reason is wrong: each is that of a run without failures, or unknown,
- * which the failure may explain.
+ * Whether a reason is that of a run without failures, or, if the failure may be the cause, unknown.
  */
+export const isExpected = (
+  reason: string | null | undefined,
+  expected: string | undefined,
+  mayBeUnknown: boolean,
+): boolean =>
+  reason === expected ||
+  (mayBeUnknown && reason != null && toClass(VERDICT_BY_REASON[reason as Reason]) === 'unknown')
+
+/** Describes the rows of the list if one has no reason, or a wrong one. */
 export function describeWrongRows(
   reasons: readonly (string | null | undefined)[],
   mayBeUnknown: boolean,
 ): string[] {
-  const wrong = REASONS.filter((expected, row) => {
-    const found = reasons[row]
-    return found !== expected && !(mayBeUnknown && isUnknown(found))
-  })
-  if (reasons.length === REASONS.length && wrong.length === 0) return []
-  return [`wrong rows: ${reasons.join(', ')}`]
+  const isRight = (expected: string, row: number) =>
+    isExpected(reasons[row], expected, mayBeUnknown)
+  const isWhole = reasons.length === REASONS.length && REASONS.every(isRight)
+  return isWhole ? [] : [`wrong rows: ${reasons.join(', ')}`]
 }
-
-const isUnknown = (reason: string | null | undefined) =>
-  reason != null && toClass(VERDICT_BY_REASON[reason as Reason]) === 'unknown'

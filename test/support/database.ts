@@ -124,7 +124,8 @@ export async function emptyDatabase(options = ''): Promise<string> {
 export const latin1Database = () =>
   emptyDatabase("encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'")
 
-async function createPostgres(): Promise<string> {
+/** Creates a database with tables, which is not deleted, and returns its URL. */
+export async function createPostgres(): Promise<string> {
   const server = inject('postgres')
   const name = `ev_${randomUUID().replaceAll('-', '')}`
   await ask(`${server}postgres`, `create database ${name} template ${TEMPLATE}`)

@@ -81,26 +81,37 @@ type RunCase = (calls: Calls) => Promise<readonly string[]>
 
 export type Tried = { readonly calls: number; readonly violations: readonly string[] }
 
+type EachCall = Omit<Fault, 'n'> & {
+  /** Default: each call. */
+  readonly every?: number
+  /** Number of runs at the same time. Default: 1. */
+  readonly parallel?: number
+}
+
 /**
  * Repeats a run with one call that fails: each `every`-th one, until the run makes fewer calls. A
  * run that throws is a violation.
  */
 export async function failEachCall(
   run: RunCase,
-  { kind, way, every = 1 }: Omit<Fault, 'n'> & { readonly every?: number },
+  { kind, way, every = 1, parallel = 1 }: EachCall,
 ): Promise<Tried> {
   const violations: string[] = []
   let calls = 0
-  for (let n = 1; ; n += every) {
-    const one = new Calls({ kind, way, n })
-    const found = await run(one).catch((error: unknown) => [String(error)])
-    if (one.failed === null) {
-      violations.push(...found.map(text => `no call ${kind} ${n}: ${text}`))
-      return { calls, violations }
+  let n = 1
+  let isOver = false
+  const runAll = async () => {
+    while (!isOver) {
+      const one = new Calls({ kind, way, n })
+      n += every
+      const found = await run(one).catch((error: unknown) => [String(error)])
+      if (one.failed === null) isOver = true
+      else calls++
+      violations.push(...found.map(text => `${one.failed ?? `no ${kind} failed`}\n    ${text}`))
     }
-    calls++
-    violations.push(...found.map(text => `${one.failed}\n    ${text}`))
   }
+  await Promise.all(Array.from({ length: parallel }, runAll))
+  return { calls, violations }
 }
 
 const ioError = (code: string, message: string) => Object.assign(new Error(message), { code })

@@ -5,12 +5,8 @@ import { replaceMethod } from './replace-method.ts'
 
 type Method = (this: unknown, ...args: unknown[]) => unknown
 
-/** The database drivers, whose statements on databases with this in their name are counted. */
-export type StatementWatch = {
-  /** The calls of the run; null between runs. */
-  calls: Calls | null
-  readonly includes: (database: string) => boolean
-}
+/** Returns the calls of the run that uses a database; undefined if its statements do not count. */
+export type CallsOf = (database: string) => Calls | undefined
 
 /** What SQLite reports if the disk fails. */
 const diskError = () => new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR')
@@ -20,15 +16,16 @@ const isDurable = (text: string, inTransaction: boolean) =>
   /^\s*commit/i.test(text) || (!inTransaction && /^\s*(insert|update|delete|with)\b/i.test(text))
 
 /** Counts the statements of SQLite, and makes one of them fail as if the disk had failed. */
-export function watchSqlite(watch: StatementWatch): void {
+export function watchSqlite(callsOf: CallsOf): void {
   type Statement = { readonly database: Sqlite.Database; readonly source: string }
   const statements = Object.getPrototypeOf(new Sqlite(':memory:').prepare('select 1')) as object
   for (const name of ['run', 'all', 'get', 'iterate']) {
     replaceMethod(statements, name, original => {
       return function (this: unknown, ...args: unknown[]) {
         const { database, source } = this as Statement
-        const { calls } = watch
-        if (calls === null || !watch.includes(database.name)) return original.apply(this, args)
+        // A test reads without being counted.
+        const calls = database.readonly ? undefined : callsOf(database.name)
+        if (calls === undefined) return original.apply(this, args)
         if (calls.take('statement', source) !== null) throw diskError()
         const canBeLost = isDurable(source, database.inTransaction)
         const result = original.apply(this, args)
@@ -44,19 +41,21 @@ const connectionLost = () => Object.assign(new Error('read ECONNRESET'), { code:
 
 type Client = {
   readonly database: string
+  readonly connectionParameters: { readonly application_name?: string }
   readonly connection: { readonly stream: { destroy(): void } }
 }
 
 /** Counts the statements on PostgreSQL, and cuts the connection before or after one of them. */
-export function watchPostgres(watch: StatementWatch): void {
+export function watchPostgres(callsOf: CallsOf): void {
   const inTransaction = new WeakSet<object>()
   replaceMethod(pg.Client.prototype, 'query', original => {
     return function (this: unknown, ...args: unknown[]) {
       const client = this as Client
-      const { calls } = watch
       const text = textOf(args[0])
-      if (calls === null || text === null || !watch.includes(client.database))
-        return original.apply(this, args)
+      // A test reads without being counted.
+      const isOwn = client.connectionParameters.application_name?.startsWith('ev') === true
+      const calls = isOwn ? callsOf(client.database) : undefined
+      if (calls === undefined || text === null) return original.apply(this, args)
       const cut = () => client.connection.stream.destroy()
       if (calls.take('statement', text) !== null) {
         // The driver reports the lost connection.

@@ -1,0 +1,219 @@
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { EvClient } from '../../src/client/client.ts'
+import { sleep } from '../../src/platform/clock.ts'
+import type { Random } from '../../src/platform/random.ts'
+import type { ListMail } from '../lists/list-mail.ts'
+import { tempFolder } from '../support/database.ts'
+import {
+  Calls,
+  failingClock,
+  failingDial,
+  failingResolver,
+  failingTransport,
+} from '../support/nth-call.ts'
+import { countedRandom } from '../support/random.ts'
+import { type FakeTransport, fakeTransport } from '../support/webhook-transport.ts'
+import { createWiredService } from '../support/wired-service.ts'
+import type { Backend, Row, RunClock } from './backends.ts'
+import { describeState } from './service-state.ts'
+import { startSmallMail } from './small-list.ts'
+
+/** What remains while services start and stop: the database, the mail servers and the receiver. */
+export type World = RunClock & {
+  readonly home: string
+  readonly databaseUrl: string
+  /** Continues after a restart, so that no ID is drawn twice. */
+  readonly random: Random
+  readonly mail: ListMail
+  readonly receiver: FakeTransport
+  /** Reads the database. The statement is not counted. */
+  readonly rows: (text: string) => Promise<readonly Row[]>
+  readonly isShared: boolean
+}
+
+type Service = Awaited<ReturnType<typeof createWiredService>>
+
+/** Sends a POST request of the account with an Idempotency-Key. */
+export type Request = (path: string, body: object, idempotencyKey: string) => Promise<Response>
+
+/** What a client does at a service. */
+export type Story = {
+  /** What happened before the calls are counted. */
+  readonly before?: (world: World, client: EvClient, sandbox: EvClient) => Promise<unknown>
+  /** Returns what is wrong with the responses. Repeated if it rejects, after a restart. */
+  readonly act: (client: EvClient, request: Request) => Promise<readonly string[]>
+  /** Returns what is wrong afterwards, beside what is wrong with any service. */
+  readonly check: (world: World, client: EvClient, calls: Calls) => Promise<readonly string[]>
+}
+
+const FILE = {
+  helo: 'probe.test',
+  'allow-ranges': ['192.0.2.0/24'],
+  'special-domains': true,
+  'sessions-per-second': 1_000,
+  'greylist-delay': 1,
+  plans: { enterprise: { 'credits-per-day': 1_000 } },
+}
+
+const HOOK = {
+  url: 'https://hook.test/ev',
+  events: ['batch.completed', 'verification.completed'] as const,
+}
+
+type Start = (world: World, calls: Calls, key?: string) => Promise<Service>
+
+/**
+ * Prepares a service. The function runs the story with the calls, of which one may fail, restarts
+ * the service, and returns what is wrong when nothing is left to do.
+ */
+export async function prepareServiceRuns(
+  backend: Backend,
+  story: Story,
+): Promise<(calls: Calls) => Promise<readonly string[]>> {
+  const folder = tempFolder()
+  const callsByDatabase = new Map<string, Calls>()
+  backend.watch(name => callsByDatabase.get(name))
+  const start: Start = async (world, calls, key) => {
+    const { home, databaseUrl, clock, random, mail, receiver } = world
+    callsByDatabase.set(backend.nameOf(databaseUrl), calls)
+    const service = await createWiredService({
+      databaseUrl,
+      clock: failingClock(clock, calls),
+      random,
+      resolver: failingResolver(mail.resolver, calls),
+      dial: failingDial(mail.dial({ name: 'default' }), calls),
+      transport: failingTransport(receiver, calls),
+      file: FILE,
+      timings: backend.timings,
+      settings: { dataDir: home, limits: 'off', fastSandboxRetries: 'on' },
+      key,
+    })
+    // Work on lists waits for requests in real time.
+    service.service.priority.stop()
+    return service
+  }
+  const createWorld = (home: string, databaseUrl: string): World => {
+    const run = backend.startClock()
+    return {
+      ...run,
+      home,
+      databaseUrl,
+      random: countedRandom(),
+      mail: startSmallMail(run.clock),
+      receiver: fakeTransport(),
+      rows: text => backend.read(databaseUrl, text),
+      isShared: backend.isShared,
+    }
+  }
+  const home = join(folder, 'origin')
+  mkdirSync(home)
+  const origin = createWorld(home, await backend.create(home))
+  const key = await prepareOrigin(origin, start, story)
+  let runs = 0
+  return async calls => {
+    const home = join(folder, `${++runs}`)
+    mkdirSync(home)
+    copyFileSync(join(origin.home, 'secret'), join(home, 'secret'))
+    const world = createWorld(home, await backend.copy(origin.databaseUrl, home))
+    try {
+      return await runStory({ ...world, key }, calls, story, start)
+    } finally {
+      callsByDatabase.delete(backend.nameOf(world.databaseUrl))
+      await backend.drop(world.databaseUrl)
+      rmSync(home, { recursive: true, force: true })
+    }
+  }
+}
+
+/**
+ * Creates what each run starts with: an account, a webhook, and what the story has before. Returns
+ * the key of the account.
+ */
+async function prepareOrigin(world: World, start: Start, story: Story): Promise<string> {
+  const calls = new Calls(null)
+  const service = await world.run(calls, start(world, calls))
+  const client = clientOf(service, world)
+  await world.run(calls, client.webhooks.create({ ...HOOK, events: [...HOOK.events] }))
+  const sandbox = clientOf(service, world, true)
+  await world.run(calls, story.before?.(world, client, sandbox) ?? Promise.resolve())
+  await world.run(calls, service.close())
+  return service.key
+}
+
+const clientOf = (
+  { key, fetch }: Pick<Service, 'key' | 'fetch'>,
+  { clock }: World,
+  sandbox = false,
+) =>
+  new EvClient({
+    sandbox,
+    apiKey: key,
+    baseUrl: 'https://ev.test',
+    fetch,
+    sleep: (ms, signal) => sleep(clock, ms, signal),
+  })
+
+const requestTo =
+  ({ key, fetch }: Pick<Service, 'key' | 'fetch'>): Request =>
+  (path, body, idempotencyKey) =>
+    fetch(`https://ev.test${path}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: {
+        Authorization: `Bearer ${key}`,
+        'Content-Type': 'application/json',
+        'Idempotency-Key': idempotencyKey,
+      },
+    })
+
+async function runStory(
+  world: World & { readonly key: string },
+  calls: Calls,
+  { act, check }: Story,
+  start: Start,
+): Promise<string[]> {
+  const { mail, key } = world
+  const none = new Calls(null)
+  const run = <T>(work: Promise<T>) => world.run(calls, work)
+  const found: string[] = []
+  let service = await run(start(world, calls, key)).catch(() => {
+    // A supervisor starts it again.
+    calls.end()
+    return run(start(world, none, key))
+  })
+  const restart = async () => {
+    await run(service.close()).catch((error: unknown) => found.push(`close: ${error}`))
+    calls.end()
+    service = await run(start(world, none, key))
+  }
+  const actOnce = () => run(act(clientOf(service, world), requestTo(service)))
+  const answered = await actOnce().catch(async () => {
+    await restart()
+    return actOnce()
+  })
+  found.push(...answered)
+  if (!(await run(comesToRest(world)))) found.push('is not done without a restart')
+  await restart()
+  if (!(await run(comesToRest(world)))) found.push('is not done after a restart')
+  found.push(...(await describeState(world, calls)))
+  found.push(...(await run(check(world, clientOf(service, world), calls))))
+  await run(service.close())
+  if (mail.open() > 0) found.push(`${mail.open()} connections are open`)
+  return found
+}
+
+/** Waits until no list, delivery or reservation is open. Returns false if that takes too long. */
+async function comesToRest({ clock, pollMs, restMaxMs, rows }: World): Promise<boolean> {
+  const endAt = clock.monotonicNow() + restMaxMs
+  while ((await rows(OPEN_WORK)).length > 0) {
+    if (clock.monotonicNow() > endAt) return false
+    await sleep(clock, pollMs)
+  }
+  return true
+}
+
+const OPEN_WORK = `
+  select 1 from job where finished_at is null and state <> 'loading'
+  union all select 1 from delivery where state in ('pending', 'retry_scheduled')
+  union all select 1 from credit where held <> 0`
