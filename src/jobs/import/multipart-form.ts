@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
@@ -126,6 +126,8 @@ class Form {
 
   #file(name: string, part: BusboyFileStream, fileName: string) {
     const { fileFields, fileBytesMax } = this.#rules
+    // A form that ends within a file is rejected as malformed; an unread part would throw its error.
+    part.on('error', () => {})
     if (!fileFields.includes(name)) {
       this.#fail(
         `the file is in the field "${sanitizeText(name, 40)}"; it belongs in "${fileFields[0]}"`,
@@ -173,13 +175,13 @@ class Form {
   }
 
   async #read(): Promise<void> {
-    const { body, signal } = this.#request
+    const { body, headers, signal } = this.#request
     if (body === null) throw malformed('it is empty')
     const { fileBytesMax } = this.#rules
     try {
       const bytes = Readable.fromWeb(body as ReadableStream)
       const limited = limitBytes(fileBytesMax + AROUND_BYTES_MAX, tooLarge(fileBytesMax))
-      await pipeline(bytes, limited, this.#parser)
+      await pipeline(bytes, limited, omitEpilogue(headers), this.#parser)
     } catch (error) {
       if (this.#refusal !== null) throw this.#refusal.error
       if (error instanceof UploadFault) throw error
@@ -190,6 +192,32 @@ class Form {
     }
   }
 }
+
+/**
+ * Passes a form through up to its last delimiter. What follows has no meaning (RFC 2046 §5.1.1), and
+ * with another delimiter in it the parser would never end.
+ */
+function omitEpilogue(headers: Incoming['headers']): Transform {
+  const [, quoted, plain] = BOUNDARY.exec(headers.get('Content-Type') ?? '') ?? []
+  const end = Buffer.from(`\r\n--${quoted ?? plain}--`)
+  // The first delimiter needs no line break before it.
+  let before = Buffer.from('\r\n')
+  let isOver = false
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      if (isOver) return done()
+      const text = Buffer.concat([before, chunk])
+      const found = text.indexOf(end)
+      isOver = found !== -1
+      const length = isOver ? found + end.length - before.length : chunk.length
+      before = Buffer.from(text.subarray(1 - end.length))
+      done(null, chunk.subarray(0, length))
+    },
+  })
+}
+
+/** RFC 2046 §5.1.1: a boundary has at most 70 characters. */
+const BOUNDARY = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i
 
 function openParser(contentType: string, { fileFields, fileBytesMax }: FormRules) {
   if (!/^multipart\/form-data\b/i.test(contentType)) {
