@@ -13,7 +13,7 @@ import {
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { loadTarget, readCorpus, readFindings, targetPath } from './target.ts'
+import { loadTarget, readCorpus, readFindings, readSeeds, targetPath } from './target.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** The libraries of Debian 13, unpacked by tools/install-fuzz-libraries.sh. */
@@ -35,12 +35,19 @@ export type FuzzRun = {
   readonly seed: number
 }
 
+export type Finding = {
+  /** `crash`, also for a rule that does not hold; `timeout` or `oom` for a limit. */
+  readonly kind: string
+  /** The input that failed; null if the process failed without one. */
+  readonly input: Buffer | null
+  readonly output: string
+}
+
 export type FuzzResult = {
   readonly executions: number
   /** Branches that were reached. */
   readonly edges: number
-  /** The input that failed, and why; null if none did. */
-  readonly finding: { readonly input: Buffer | null; readonly output: string } | null
+  readonly finding: Finding | null
   /** Inputs that reach new code, which the run found. */
   readonly found: readonly Buffer[]
 }
@@ -91,12 +98,13 @@ export async function runTarget(name: string, run: FuzzRun): Promise<FuzzResult>
       ],
       folder,
     )
-    const failed = readdirSync(folder).find(file => /^(crash|timeout|oom|slow)-/.test(file))
+    const failed = readdirSync(folder).find(file => /^(crash|timeout|oom)-/.test(file))
     const input = failed === undefined ? null : readFileSync(join(folder, failed))
+    const kind = failed?.split('-')[0] ?? 'crash'
     return {
       executions: lastNumber(output, /stat::number_of_executed_units:\s*(\d+)/g),
       edges: lastNumber(output, / cov: (\d+)/g),
-      finding: code === 0 ? null : { input, output: output.slice(-OUTPUT_LENGTH) },
+      finding: code === 0 ? null : { kind, input, output: output.slice(-OUTPUT_LENGTH) },
       found: readFolder(join(folder, 'found')),
     }
   })
@@ -127,12 +135,12 @@ async function withInputs<T>(
   more: readonly Buffer[],
   run: (folder: string) => Promise<T>,
 ): Promise<T> {
-  const { seeds } = await loadTarget(name)
+  const seeds = await readSeeds(await loadTarget(name))
   const folder = mkdtempSync(join(tmpdir(), 'ev-fuzz-'))
   try {
     for (const sub of ['found', 'seeds']) mkdirSync(join(folder, sub))
     const kept = [...readCorpus(name), ...readFindings(name)]
-    for (const [i, input] of [...seeds(), ...kept, ...more].entries()) {
+    for (const [i, input] of [...seeds, ...kept, ...more].entries()) {
       writeFileSync(join(folder, 'seeds', String(i)), input)
     }
     return await run(folder)

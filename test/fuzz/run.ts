@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type FuzzResult, findNode, runTarget, selectInputs } from './run-target.ts'
+import { type Finding, findNode, runTarget, selectInputs } from './run-target.ts'
 import { corpusPath, FUZZ_FIXTURES, loadTarget, readCorpus, TARGET_NAMES } from './target.ts'
 
 /** Before a release. */
@@ -47,15 +47,13 @@ function selectTargets(names: readonly string[]): readonly string[] {
 }
 
 /** Prints why an input failed and returns where it was written. */
-async function writeFinding(
-  name: string,
-  { input, output }: NonNullable<FuzzResult['finding']>,
-): Promise<string> {
+async function writeFinding(name: string, { kind, input, output }: Finding): Promise<string> {
   process.exitCode = 1
   console.error(output)
   if (input === null) return 'the process failed'
-  const shortest = await shorten(name, input)
-  const file = `found-${createHash('sha256').update(shortest).digest('hex').slice(0, 8)}`
+  // Each try of an input beyond a limit would reach that limit.
+  const shortest = kind === 'crash' ? await shorten(name, input) : input
+  const file = `${kind}-${createHash('sha256').update(shortest).digest('hex').slice(0, 8)}`
   writeFileSync(join(FUZZ_FIXTURES, name, file), shortest)
   return `fixtures/fuzz/${name}/${file}`
 }
@@ -72,7 +70,7 @@ async function shorten(name: string, input: Buffer): Promise<Buffer> {
     }
   }
   const fault = await findFault(input)
-  // It took too long or too much memory, and would again.
+  // It failed only after others.
   if (fault === null) return input
   let shortest = input
   for (let length = input.length >> 1; length > 0; length >>= 1) {

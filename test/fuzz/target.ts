@@ -6,10 +6,12 @@ export type FuzzTarget = {
   /** Throws, or rejects, if a rule does not hold for these bytes. */
   readonly fuzz: (bytes: Buffer) => void | Promise<void>
   /** Typical inputs, made from fixtures or written by the program. */
-  readonly seeds: () => Iterable<string | Uint8Array>
+  readonly seeds: () => Seeds | AsyncIterable<string | Uint8Array>
   /** Longest input that is tried, in bytes. */
   readonly lengthMax: number
 }
+
+type Seeds = Iterable<string | Uint8Array>
 
 const FOLDER = join(import.meta.dirname, 'targets')
 const FIXTURES = join(import.meta.dirname, '../../fixtures')
@@ -56,20 +58,37 @@ export const readFixture = (file: string): Buffer => readFileSync(join(FIXTURES,
 const CHUNK_LENGTHS = [1, 1, 2, 3, 5, 16, 64, 1_000]
 
 /** Splits bytes into chunks of lengths that the bytes determine, so that a failure repeats. */
-export function splitBytes(bytes: Buffer): Buffer[] {
-  const chunks: Buffer[] = []
-  let state = bytes.length
-  for (let at = 0; at < bytes.length; ) {
+export const splitBytes = (bytes: Buffer): Buffer[] =>
+  chunkEnds(bytes.length, at => bytes[at] ?? 0).map((end, i, ends) =>
+    bytes.subarray(ends[i - 1] ?? 0, end),
+  )
+
+/** Splits a text likewise; a chunk may end within a surrogate pair. */
+export const splitText = (text: string): string[] =>
+  chunkEnds(text.length, at => text.charCodeAt(at)).map((end, i, ends) =>
+    text.slice(ends[i - 1] ?? 0, end),
+  )
+
+function chunkEnds(length: number, unitAt: (at: number) => number): number[] {
+  const ends: number[] = []
+  let state = length
+  for (let at = 0; at < length; ) {
     // The generator of numbers of "Numerical Recipes", which the input moves on.
-    state = (Math.imul(state ^ (bytes[at] ?? 0), 1_664_525) + 1_013_904_223) >>> 0
-    const end = at + (CHUNK_LENGTHS[state >>> 29] ?? 1)
-    chunks.push(bytes.subarray(at, end))
-    at = end
+    state = (Math.imul(state ^ unitAt(at), 1_664_525) + 1_013_904_223) >>> 0
+    at = Math.min(length, at + (CHUNK_LENGTHS[state >>> 29] ?? 1))
+    ends.push(at)
   }
-  return chunks
+  return ends
 }
 
 /** Yields chunks as a stream does. */
 export async function* toStream(chunks: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for (const chunk of chunks) yield chunk
+}
+
+/** The seeds of a target, as bytes. */
+export async function readSeeds({ seeds }: FuzzTarget): Promise<Buffer[]> {
+  const all: Buffer[] = []
+  for await (const seed of seeds()) all.push(Buffer.from(seed))
+  return all
 }

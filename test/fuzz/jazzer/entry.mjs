@@ -8,7 +8,7 @@ const { target } = await import(EV_FUZZ_TARGET)
 
 const reached = new Set()
 if (EV_FUZZ_SELECTED !== undefined) {
-  for (const seed of target.seeds()) {
+  for await (const seed of target.seeds()) {
     await target.fuzz(Buffer.from(seed))
     markReached()
   }
