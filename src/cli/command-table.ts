@@ -32,7 +32,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'jobs',
         description: 'manage jobs: show, resume, finish, cancel, delete, share, re-verify',
-        load: async () => (await import('./commands/jobs.ts')).defineJobs,
+        load: async () => (await import('./jobs/jobs.ts')).defineJobs,
       },
     ],
   },

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { ACTIONS, type Action } from '../engine/verdict/action.ts'
 import { CLASSES, type Class } from '../engine/verdict/reason.ts'
-import { VOCABULARIES } from '../formats/vocabulary/names.ts'
+import { VOCABULARIES, type Vocabulary } from '../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../jobs/import/import-counter.ts'
 import type { Metadata } from '../jobs/job-store.ts'
 import { checkMetadata } from '../jobs/metadata.ts'
@@ -84,6 +84,18 @@ export const vocabularyOption = () =>
     '--vocabulary <service>',
     'write the columns and words of another service (default: those of ev)',
   ).choices(VOCABULARIES)
+
+/** Throws EvError('usage') if the format has no columns, which a vocabulary needs. */
+export function checkVocabulary(
+  vocabulary: Vocabulary | undefined,
+  format: (typeof OUTPUT_FORMATS)[number],
+): void {
+  if (vocabulary === undefined || format === 'csv' || format === 'xlsx') return
+  throw new EvError(
+    'usage',
+    `--vocabulary sets the columns of csv and xlsx, but the format is ${format}. Name a file with -o, such as out.csv, or omit --vocabulary.`,
+  )
+}
 
 /** `--metadata`, which may be repeated. */
 export const metadataOption = (help: string) =>

@@ -25,19 +25,16 @@ export async function getAccountLoad(db: Reader, accountId: string): Promise<Acc
   return { storedRows: Number(storedRows), openLists: Number(openLists) }
 }
 
-/** Maximum number of jobs listed; finished jobs are deleted after a while. */
-export const JOBS_MAX = 1_000
-
 /**
  * Lists the jobs with all these pairs in their metadata, the latest first, except asynchronous
  * single verifications.
  */
-export function listJobs({ db }: Database, metadata: Metadata = {}): Promise<Job[]> {
+export function listJobs({ db }: Database, metadata: Metadata, max: number): Promise<Job[]> {
   const all = db.selectFrom('job').selectAll().where('type', '<>', 'single')
   return withMetadata(db, all, metadata)
     .orderBy('created_at', 'desc')
     .orderBy('id')
-    .limit(JOBS_MAX)
+    .limit(max)
     .execute()
 }
 
@@ -65,14 +62,14 @@ export function findJobs({ db }: Database, prefix: string): Promise<Job[]> {
     .execute()
 }
 
-export type WaitingOperator = {
+type WaitingOperator = {
   readonly operator: string
   readonly items: number
   /** When the first of them is due, epoch ms. */
   readonly dueAt: number
 }
 
-export type RemainingWork = {
+type RemainingWork = {
   /** Items that are not routed yet. */
   readonly queued: number
   /** Items that are being probed, or were when their process ended. */

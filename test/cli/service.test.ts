@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { EvClient } from '../../src/client/client.ts'
 import { testAuthority } from '../support/certificate.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 import { type CliService, startService } from '../support/cli-service.ts'
@@ -202,6 +203,49 @@ test('imports feedback, and manages its sources', async () => {
   expect(await there(...remove)).toMatchObject({ code: 64, stdout: '' })
   expect(await there(...remove, '--yes')).toMatchObject({ code: 0, stderr: '' })
   for (const run of [here, there]) expect(await run(...remove)).toMatchObject({ code: 66 })
+})
+
+test('manages jobs', async () => {
+  const client = new EvClient({ baseUrl: service.url, apiKey: service.key, sandbox: true })
+  const emails = ['valid@a.example', 'invalid@a.example', 'role@b.example']
+  const { job_id: id } = await client.batch({ emails, name: 'March', metadata: { customer: '42' } })
+  await client.waitForJob(id)
+  const list = ['jobs', '--metadata', 'customer=42']
+  await expectSame(...list)
+  const [job] = await json(there(...list, '--json'))
+  expect(job).toMatchObject({ job_id: id, state: 'completed', name: 'March', deliverable: 1 })
+  expect(await json(here(...list, '--json'))).toEqual([{ ...job, duplicates: 0 }])
+  const prefix = id.slice(0, -4)
+  await expectSame('jobs', 'show', prefix)
+  expect(await json(there('jobs', 'show', id, '--json'))).toMatchObject({ ...job, waiting: [] })
+
+  const reverified = await there('jobs', 'reverify', prefix, '--only', 'risky')
+  expect(reverified.stdout).toMatch(
+    /^Created job_\w+, which re-verifies 1 of 3 rows of job_\w+\. The service starts it within seconds\.$/m,
+  )
+  const [, next = ''] = /^Created (job_\w+),/.exec(reverified.stdout) ?? []
+  await client.waitForJob(next)
+  await expectSame('jobs', 'changes', next)
+  await expectSame('jobs', 'changes', next, '--json')
+
+  const url = await json(there('jobs', 'download-url', id, '--only', 'deliverable', '--json'))
+  expect(url).toMatchObject({ url: expect.stringContaining(`/${id}`), key_id: null })
+  expect(await there('jobs', 'download-url', id, '--key', 'key_a')).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining('Omit --key, or set EV_KEY to the key.'),
+  })
+  const finished = await there('jobs', 'finish', id)
+  expect(finished.stdout).toBe(`${id} is already completed.\n`)
+  for (const verb of ['cancel', 'resume']) {
+    expect(await there('jobs', verb, id)).toMatchObject({ code: 64, stdout: '' })
+  }
+  expect(await there('jobs', 'delete', id)).toMatchObject({ code: 64, stdout: '' })
+  const deleted = await there('jobs', 'delete', id, '--yes')
+  expect(deleted).toMatchObject({ code: 0, stdout: `Deleted ${id} with its 3 rows.\n` })
+  for (const run of [here, there]) {
+    expect(await run('jobs', 'show', id)).toMatchObject({ code: 66, stdout: '' })
+    expect(await run('jobs', 'show', 'job_aa')).toMatchObject({ code: 64, stdout: '' })
+  }
 })
 
 test('shows the audit log and refuses another account', async () => {

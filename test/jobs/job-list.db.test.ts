@@ -12,7 +12,7 @@ test('jobs are listed the latest first', async () => {
   const { database, clock } = await queuedJob(['a'], 'job_z')
   await clock.advance(1)
   await addJob(database, ['a'], 'job_a')
-  expect(ids(await listJobs(database))).toEqual(['job_a', 'job_z'])
+  expect(ids(await listJobs(database, {}, 10))).toEqual(['job_a', 'job_z'])
 })
 
 test('a job is found by a prefix of its ID, in which no character is a wildcard', async () => {

@@ -27,7 +27,7 @@ import { formatNumber, pluralize } from '../../platform/format.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { parseActions, parseMetadataFlags } from '../flag-values.ts'
+import { checkVocabulary, parseActions, parseMetadataFlags } from '../flag-values.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
@@ -53,7 +53,6 @@ import { type WrittenOutput, writeOutput } from './output.ts'
 import {
   checkOutput,
   checkRowCount,
-  checkVocabulary,
   chooseFormat,
   defaultOutput,
   type OutputFile,

@@ -3,7 +3,6 @@ import { open, rm } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
 import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
-import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
@@ -99,15 +98,6 @@ export function chooseFormat(output: string, set?: Format): Format {
 }
 
 const ENDINGS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(Object.keys(FORMATS))
-
-/** Throws EvError('usage') if the format has no columns, which a vocabulary needs. */
-export function checkVocabulary(vocabulary: Vocabulary | undefined, format: Format): void {
-  if (vocabulary === undefined || format === 'csv' || format === 'xlsx') return
-  throw new EvError(
-    'usage',
-    `--vocabulary sets the columns of csv and xlsx, but the format is ${format}. Name a file with -o, such as out.csv, or omit --vocabulary.`,
-  )
-}
 
 /** Throws EvError before processing starts if the rows do not fit the format. */
 export function checkRowCount(rows: number, format: Format = 'csv'): void {

@@ -1,137 +1,134 @@
-import { accountIn } from '../../accounts/account-store.ts'
-import { createUsageLedger, type UsageLedger } from '../../accounts/credits/usage-ledger.ts'
-import { findPlan, mergePlans, type Plan } from '../../accounts/plan.ts'
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
-import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
-import type { Job } from '../../jobs/job-store.ts'
-import { resumeJob } from '../../jobs/resume-job.ts'
+import type { Command } from 'commander'
 import { formatNumber, pluralize } from '../../platform/format.ts'
-import { silentLog } from '../../platform/log.ts'
-import { OperationError } from '../../platform/operation-error.ts'
-import { confirm } from '../confirm.ts'
-import type { CliContext } from '../context.ts'
-import { auditServices } from '../database.ts'
+import { confirm, YES } from '../confirm.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { printText } from '../print.ts'
-import { readConfig } from '../settings.ts'
-import { isActive, isOfService, jobContext, jobStatus, withJob } from './job-status.ts'
-import { deleteStdinCopy } from './stdin-copy.ts'
+import type { ChangedJob, JobView } from '../remote/jobs.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
+import { type JobFlags, openJobs } from './backend.ts'
 
-export type Flags = { readonly yes?: boolean; readonly [setting: string]: unknown }
-
-/** Runs `ev jobs resume` and returns the exit code. */
-export async function resumeCommand(
-  context: CliContext,
-  id: string,
-  flags: Flags,
-): Promise<number> {
-  const config = readConfig(context, flags)
-  const jobId = await withJob(context, config, id, async (database, job) => {
-    if (!isOfService(job)) return job.id
-    await resumeInService(context, database, config, job)
-    return null
-  })
-  if (jobId === null) return 0
-  const { resumeBulk } = await import('../bulk/bulk.ts')
-  return resumeBulk(context, jobId, flags)
-}
-
-/** Runs `ev jobs cancel` and returns the exit code. */
-export function cancelCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
-  const config = readConfig(context, flags)
-  return withJob(context, config, id, async (database, job) => {
-    const wasActive = isActive(jobStatus(job, await jobContext(database, config)))
-    const { isChanged } = await cancelJob({ database }, job)
-    if (!isChanged) {
-      throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })
-    }
-    await deleteStdinCopy(database, config, job)
-    printText(
-      context,
-      `Cancelled ${job.id}: ${doneOf(job)} rows were finished.` +
-        `${wasActive ? stopText(job) : ''}\n`,
+export function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const resume = jobs
+    .command('resume')
+    .description('resume a stopped job with its original options')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--force', 'replace an output file that ev did not write')
+    .option('--json', 'print the summary as JSON on stdout')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs resume job_4kq2\n  ev jobs resume job_4kq2 --concurrency 20',
     )
-    return 0
-  })
+    .action(async (id: string, flags) => {
+      setExitCode(await resumeCommand(context, id, flags))
+    })
+  addSettings(resume, context)
+  worksOnService(resume)
 }
 
-/** Runs `ev jobs finish` and returns the exit code. */
-export function finishCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
-  const config = readConfig(context, flags)
-  return withJob(context, config, id, async (database, found) => {
-    const { job } = await finishJob({ database, ...auditServices(context) }, found)
-    const status = jobStatus(job, await jobContext(database, config))
-    const waiting = pluralize(job.total - job.done, 'row')
-    const text =
-      job.state === 'completed'
-        ? `${job.id} is already completed.`
-        : `Finishing ${job.id}: ${waiting} without a result. ${finishText(job, isActive(status))}`
-    printText(context, `${text}\n`)
-    return 0
-  })
+async function resumeCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+  const backend = await openJobs(context, flags)
+  const resumed = await backend.resume(id)
+  if (resumed === null) {
+    const { job_id: jobId } = await backend.get(id)
+    const { resumeBulk } = await import('../bulk/bulk.ts')
+    return resumeBulk(context, jobId, flags)
+  }
+  const { job, isRunning } = resumed
+  printText(
+    context,
+    `Resumed ${job.job_id}: ${doneOf(job)} rows were finished. ` +
+      `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
+  )
+  return 0
 }
 
-function finishText(job: Job, isRunning: boolean): string {
+export function addFinish(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const finish = jobs
+    .command('finish')
+    .description('finish a job now: waiting rows get their current result')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs finish job_4kq2\n\nRows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is\nunknown. Rows in flight end normally.',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await finishCommand(context, id, flags))
+    })
+  addSettings(finish, context, DATA_SETTINGS)
+  worksOnService(finish)
+}
+
+async function finishCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+  const changed = await (await openJobs(context, flags)).finish(id)
+  const { job } = changed
+  const waiting = pluralize(job.total - job.done, 'row')
+  const text =
+    job.state === 'completed' || job.state === 'unwritten' || job.state === 'writing'
+      ? `${job.job_id} is already completed.`
+      : `Finishing ${job.job_id}: ${waiting} without a result. ${finishText(changed)}`
+  printText(context, `${text}\n`)
+  return 0
+}
+
+function finishText({ job, isRunning }: ChangedJob): string {
   if (isRunning) return 'Waiting rows get their current result within seconds.'
   if (isOfService(job)) return 'The next "ev serve" finishes it.'
-  return `To write its output, run "ev jobs resume ${job.id}".`
+  return `To write its output, run "ev jobs resume ${job.job_id}".`
 }
 
-const doneOf = ({ done, total }: Job) => `${formatNumber(done)} of ${formatNumber(total)}`
+const isOfService = ({ account_id }: JobView) => account_id !== null
 
-const stopText = (job: Job) =>
-  isOfService(job)
+const doneOf = ({ done, total }: JobView) => `${formatNumber(done)} of ${formatNumber(total)}`
+
+export function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const cancel = jobs
+    .command('cancel')
+    .description('cancel a job')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
+    .action(async (id: string, flags) => {
+      setExitCode(await cancelCommand(context, id, flags))
+    })
+  addSettings(cancel, context, DATA_SETTINGS)
+  worksOnService(cancel)
+}
+
+async function cancelCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+  const { job, isRunning } = await (await openJobs(context, flags)).cancel(id)
+  const stops = isOfService(job)
     ? ' The service stops working on it within seconds.'
     : ' The process that works on it stops within seconds.'
-
-/** Runs `ev jobs delete` and returns the exit code. */
-export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
-  const config = readConfig(context, flags)
-  return withJob(context, config, id, async (database, job) => {
-    await confirm(context, flags, `delete ${job.id} and its ${pluralize(job.total, 'row')}`)
-    const onDeleted = () => deleteStdinCopy(database, config, job)
-    await deleteJob({ database, settings: config }, job, { isErased: true, onDeleted })
-    printText(context, `Deleted ${job.id} with its ${pluralize(job.total, 'row')}.\n`)
-    return 0
-  })
+  printText(
+    context,
+    `Cancelled ${job.job_id}: ${doneOf(job)} rows were finished.${isRunning ? stops : ''}\n`,
+  )
+  return 0
 }
 
-/**
- * Resumes a cancelled or failed job of the service. A running service picks it up within seconds.
- */
-async function resumeInService(
-  context: CliContext,
-  database: Database,
-  config: Config,
-  job: Job,
-): Promise<void> {
-  await withLedger(context, database, config, job, async (ledger, plan) => {
-    const { clock } = context
-    const resumed = await resumeJob({ database, clock, ledger }, { job, plan })
-    const isRunning = isActive(jobStatus(resumed, await jobContext(database, config)))
-    printText(
-      context,
-      `Resumed ${job.id}: ${doneOf(job)} rows were finished. ` +
-        `${isRunning ? 'The service continues it within seconds.' : 'The next "ev serve" continues it.'}\n`,
+export function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const remove = jobs
+    .command('delete')
+    .description('delete a job and its addresses; output files are kept')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option(...YES)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs delete job_4kq2\n\nCached answers of mail servers are kept until they expire. "ev purge --all" deletes them.',
     )
-  })
+    .action(async (id: string, flags) => {
+      setExitCode(await deleteCommand(context, id, flags))
+    })
+  addSettings(remove, context, DATA_SETTINGS)
+  worksOnService(remove)
 }
 
-/** Calls `work` with the plan of the job's account and a ledger. */
-export async function withLedger(
-  context: CliContext,
-  database: Database,
-  config: Config,
-  job: Job,
-  work: (ledger: UsageLedger, plan: Plan) => Promise<void>,
-): Promise<void> {
-  const { clock, random } = context
-  const plans = mergePlans(config.plans)
-  const account = await accountIn(database.db, job.account_id ?? '')
-  const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
-  try {
-    await work(ledger, findPlan(plans, account?.plan ?? ''))
-  } finally {
-    await ledger.stop()
-  }
+async function deleteCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+  const backend = await openJobs(context, flags)
+  const { job_id: jobId, total } = await backend.get(id)
+  const rows = pluralize(total, 'row')
+  await confirm(context, flags, `delete ${jobId} and its ${rows}`)
+  await backend.delete(jobId)
+  printText(context, `Deleted ${jobId} with its ${rows}.\n`)
+  return 0
 }

@@ -7,25 +7,8 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, isServed, openAll } from '../database.ts'
-import { parseJobPrefix, selectJob } from '../remote/jobs.ts'
+import { type JobStatus, parseJobPrefix, selectJob } from '../remote/jobs.ts'
 import { stdinCopyName } from './stdin-copy.ts'
-
-/**
- * Status of a job as it is shown. The stored state is not enough: a process that was killed leaves
- * its job `processing`, so an unfinished job is `stopped` when no process holds its lock. In
- * `writing` and `unwritten` all results are stored and the output is being written, or is missing
- * or incomplete.
- */
-export type JobStatus =
-  | 'loading'
-  | 'queued'
-  | 'processing'
-  | 'writing'
-  | 'stopped'
-  | 'unwritten'
-  | 'completed'
-  | 'cancelled'
-  | 'failed'
 
 export function jobStatus(job: Job, { file, dataDir, isServed }: JobContext): JobStatus {
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
@@ -54,10 +37,6 @@ export const jobContext = async (
 
 /** Whether the job was submitted to `ev serve`; only the service processes it. */
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
-
-/** Whether a process may be working on the job. */
-export const isActive = (status: JobStatus) =>
-  ['loading', 'queued', 'processing', 'writing'].includes(status)
 
 /** Returns the list and the output of a job; for a job of the service, its name or type. */
 export function listAndOutput(job: Job): { list: string; output: string | null } {

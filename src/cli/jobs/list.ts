@@ -1,75 +1,58 @@
-import type { Config } from '../../config/settings.ts'
-import type { Database } from '../../db/database.ts'
-import { JOBS_MAX, listJobs } from '../../jobs/job-list.ts'
-import {
-  getListName,
-  getProgress,
-  type Job,
-  type Metadata,
-  parseMetadata,
-  parseOrigin,
-  parseWebhookId,
-} from '../../jobs/job-store.ts'
+import type { Command } from 'commander'
 import { formatNumber, pluralize } from '../../platform/format.ts'
-import type { CliContext } from '../context.ts'
-import { closeAll, databaseName, openAll } from '../database.ts'
-import { parseInteger, parseMetadataFlags } from '../flag-values.ts'
-import { isoTimeOrNull, printJson, printMessage, printText, timeText } from '../print.ts'
-import { readConfig } from '../settings.ts'
+import { noSuchCommand } from '../commands/help.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
+import { metadataOption, parseInteger, parseMetadataFlags } from '../flag-values.ts'
+import { printJson, printMessage, printText, timeText } from '../print.ts'
+import { JOBS_MAX, type JobView } from '../remote/jobs.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { belongsTo, type JobStatus, jobContext, jobStatus, listAndOutput } from './job-status.ts'
+import { type JobFlags, openJobs } from './backend.ts'
 
-export type ListFlags = {
-  readonly json?: boolean
+export function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const list = jobs
+    .command('list', { isDefault: true })
+    .description('list all jobs, newest first')
+    .allowExcessArguments()
+    .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
+    .addOption(metadataOption('only jobs with this key and value'))
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs list\n  ev jobs --limit 10\n  ev jobs --metadata customer=42\n  ev jobs --json',
+    )
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
+      setExitCode(await listCommand(context, flags))
+    })
+  addSettings(list, context, DATA_SETTINGS)
+  worksOnService(list)
+}
+
+type ListFlags = JobFlags & {
   readonly limit?: string
   readonly metadata?: readonly string[]
-  readonly [setting: string]: unknown
 }
 
-/** Runs `ev jobs list` and returns the exit code. */
-export async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
   const max = parseInteger('--limit', flags.limit ?? `${JOBS_MAX}`, [1, JOBS_MAX])
   const metadata = parseMetadataFlags(flags.metadata)
-  const config = readConfig(context, flags)
-  const databases = await openAll(context, config)
-  try {
-    const all = await jobsOf(databases, config, metadata)
-    const status = all.slice(0, max)
-    if (flags.json) {
-      const objects = status.map(([job, state]) => jobObject(job, state))
-      printJson(context, objects)
-    } else if (status.length === 0) {
-      printText(context, `No jobs in ${databaseName(config)}. To create one, run "ev bulk FILE".\n`)
-    } else {
-      context.stdout.write(table(COLUMNS, status.map(rowOf), widthOf(context, context.stdout)))
-      if (all.length > max) {
-        printMessage(context, 'note', `${pluralize(all.length - max, 'older job')} not shown.`)
-      }
+  const backend = await openJobs(context, flags)
+  const { jobs, older } = await backend.list(metadata, max)
+  if (flags.json) printJson(context, jobs)
+  else if (jobs.length === 0) {
+    printText(context, `No jobs in ${backend.location}. To create one, run "ev bulk FILE".\n`)
+  } else {
+    context.stdout.write(table(COLUMNS, jobs.map(rowOf), widthOf(context, context.stdout)))
+    if (older !== 0) {
+      const left = older === null ? 'Older jobs' : pluralize(older, 'older job')
+      printMessage(context, 'note', `${left} not shown.`)
     }
-    return 0
-  } finally {
-    await closeAll(databases)
   }
+  return 0
 }
-
-/** Lists the jobs with this metadata, newest first. */
-async function jobsOf(
-  databases: readonly Database[],
-  config: Config,
-  metadata: Metadata,
-): Promise<JobWithStatus[]> {
-  const all = databases.map(async database => {
-    const context = await jobContext(database, config)
-    const jobs = await listJobs(database, metadata)
-    return jobs
-      .filter(job => belongsTo(databases, database, job))
-      .map((job): JobWithStatus => [job, jobStatus(job, context)])
-  })
-  return (await Promise.all(all)).flat().sort(([a], [b]) => b.created_at - a.created_at)
-}
-
-type JobWithStatus = readonly [Job, JobStatus]
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -85,47 +68,17 @@ const COLUMNS: readonly Column[] = [
   { title: 'LIST' },
 ]
 
-const rowOf = ([job, status]: JobWithStatus): string[] => [
-  job.id,
-  status,
+const rowOf = (job: JobView): string[] => [
+  job.job_id,
+  job.state,
   formatNumber(job.total),
-  `${getProgress(job)}%`,
+  `${job.progress}%`,
   formatNumber(job.deliverable),
   formatNumber(job.risky),
   formatNumber(job.undeliverable),
   formatNumber(job.unknown),
-  timeText(job.created_at),
+  timeText(Date.parse(job.created_at ?? '')),
   job.type,
   // The last column, because its width is not limited.
-  listAndOutput(job).list,
+  job.list,
 ]
-
-/** Returns the JSON form of a job. A list that is still loading has no rows yet. */
-export function jobObject(job: Job, state: JobStatus) {
-  const { list, output } = listAndOutput(job)
-  return {
-    job_id: job.id,
-    /** `list` is a job of `ev bulk`; all other types are jobs of the service. */
-    type: job.type,
-    state,
-    account_id: job.account_id,
-    name: getListName(job),
-    metadata: parseMetadata(job),
-    webhook_id: parseWebhookId(job),
-    previous_job_id: parseOrigin(job).previousJobId,
-    schedule_id: parseOrigin(job).scheduleId,
-    list,
-    output,
-    total: job.total,
-    done: job.done,
-    progress: getProgress(job),
-    duplicates: job.duplicates,
-    deliverable: job.deliverable,
-    risky: job.risky,
-    undeliverable: job.undeliverable,
-    unknown: job.unknown,
-    created_at: isoTimeOrNull(job.created_at),
-    finished_at: isoTimeOrNull(job.finished_at),
-    written_at: isoTimeOrNull(job.written_at),
-  }
-}

@@ -1,144 +1,117 @@
-import { type Job, parseOrigin } from '../../jobs/job-store.ts'
-import {
-  type Change,
-  type ChangeCount,
-  type ComparedResult,
-  countChanges,
-  findChanges,
-} from '../../jobs/reverify/changes.ts'
-import { inheritOptions, reverifyJob } from '../../jobs/reverify/reverify-job.ts'
-import { OLDER_THAN_DAYS_MAX, type Selection } from '../../jobs/reverify/selection.ts'
-import { DAY } from '../../platform/clock.ts'
+import type { Command } from 'commander'
+import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { CliContext } from '../context.ts'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { worksOnService } from '../ev-command.ts'
 import { parseClasses, parseInteger } from '../flag-values.ts'
-import { isoTimeOrNull, printJson, printMessage, printText } from '../print.ts'
-import { readConfig } from '../settings.ts'
+import { printJson, printMessage, printText } from '../print.ts'
+import type { ChangesView, Selection } from '../remote/jobs.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { withLedger } from './change.ts'
-import { isActive, jobContext, jobStatus, withJob } from './job-status.ts'
+import { type JobFlags, openJobs } from './backend.ts'
 
-type SelectionFlags = {
-  readonly only?: string
-  readonly olderThan?: string
-  readonly [setting: string]: unknown
+export function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const reverify = jobs
+    .command('reverify')
+    .description('re-verify a finished list of the service, as a new job')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--only <class,…>', 're-verify only rows of these classes, such as unknown,risky')
+    .option('--older-than <days>', 're-verify only rows whose result is older than this')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match an option are re-verified without cached results, and the others keep their result. Without options, all rows are re-verified.',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await reverifyCommand(context, id, flags))
+    })
+  addSettings(reverify, context, DATA_SETTINGS)
+  worksOnService(reverify)
 }
 
-/** Runs `ev jobs reverify` and returns the exit code. */
-export function reverifyCommand(
+type SelectionFlags = JobFlags & {
+  readonly only?: string
+  readonly olderThan?: string
+}
+
+async function reverifyCommand(
   context: CliContext,
   id: string,
   flags: SelectionFlags,
 ): Promise<number> {
-  const config = readConfig(context, flags)
-  const selection = readSelection(context, flags)
-  return withJob(context, config, id, async (database, job) => {
-    const { clock, random } = context
-    await withLedger(context, database, config, job, async (ledger, plan) => {
-      const services = { database, clock, random, ledger }
-      const keyId = job.key_id ?? ''
-      const options = inheritOptions(job)
-      const created = await reverifyJob(services, { job, plan, keyId, selection, options })
-      const isRunning = isActive(jobStatus(created, await jobContext(database, config)))
-      const rows = `${created.total - created.done} of ${pluralize(created.total, 'row')}`
-      printText(
-        context,
-        `Created ${created.id}, which re-verifies ${rows} of ${job.id}. ` +
-          `${isRunning ? 'The service starts it within seconds.' : 'The next "ev serve" starts it.'}\n`,
-      )
+  const selection = readSelection(flags)
+  const backend = await openJobs(context, flags)
+  const { job, previousId, isRunning } = await backend.reverify(id, selection)
+  const rows = `${job.total - job.done} of ${pluralize(job.total, 'row')}`
+  printText(
+    context,
+    `Created ${job.job_id}, which re-verifies ${rows} of ${previousId}. ` +
+      `${isRunning ? 'The service starts it within seconds.' : 'The next "ev serve" starts it.'}\n`,
+  )
+  return 0
+}
+
+const readSelection = ({ only, olderThan }: SelectionFlags): Selection => ({
+  ...(only === undefined ? {} : { only: parseClasses(only) }),
+  ...(olderThan === undefined
+    ? {}
+    : { olderThanDays: parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]) }),
+})
+
+export function addChanges(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const changes = jobs
+    .command('changes')
+    .description('show what changed in a re-verified list')
+    .argument('<id>', 'ID of the job, or a unique prefix')
+    .option('--limit <n>', 'number of rows to show (default: 50)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs changes job_8m3x\n  ev jobs changes job_8m3x --json --limit 1000',
+    )
+    .action(async (id: string, flags) => {
+      setExitCode(await changesCommand(context, id, flags))
     })
-    return 0
-  })
+  addSettings(changes, context, DATA_SETTINGS)
+  worksOnService(changes)
 }
 
-function readSelection({ clock }: CliContext, { only, olderThan }: SelectionFlags): Selection {
-  const days =
-    olderThan === undefined
-      ? undefined
-      : parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX])
-  return {
-    classes: only === undefined ? undefined : parseClasses(only),
-    checkedBefore: days === undefined ? undefined : clock.now() - days * DAY,
-  }
-}
-
-type ChangesFlags = {
-  readonly json?: boolean
-  readonly limit?: string
-  readonly [setting: string]: unknown
-}
+type ChangesFlags = JobFlags & { readonly limit?: string }
 
 /** Rows printed by default, and the maximum. */
 const LIMIT = 50
 const LIMIT_MAX = 100_000
 
-/** Runs `ev jobs changes` and returns the exit code. */
-export function changesCommand(
+async function changesCommand(
   context: CliContext,
   id: string,
   flags: ChangesFlags,
 ): Promise<number> {
   const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
-  const config = readConfig(context, flags)
-  return withJob(context, config, id, async (database, job) => {
-    const counts = await countChanges(database, job.id)
-    const scannedMax = Number.MAX_SAFE_INTEGER
-    const { changes } = await findChanges(database, { jobId: job.id, after: 0, max, scannedMax })
-    if (flags.json) printJson(context, changesObject(job, counts, changes))
-    else printChanges(context, job, counts, changes)
-    return 0
-  })
+  const changes = await (await openJobs(context, flags)).changes(id, max)
+  if (flags.json) printJson(context, changes)
+  else printChanges(context, changes)
+  return 0
 }
-
-const changesObject = (job: Job, counts: readonly ChangeCount[], changes: readonly Change[]) => ({
-  job_id: job.id,
-  previous_job_id: parseOrigin(job).previousJobId,
-  verified: sum(counts),
-  changed: sum(counts.filter(isChanged)),
-  counts,
-  items: changes.map(({ position, text, before, after }) => ({
-    row: position,
-    email: text,
-    before: resultObject(before),
-    after: resultObject(after),
-  })),
-})
-
-const resultObject = ({ class: klass, reason, checkedAt }: ComparedResult) => ({
-  class: klass,
-  reason,
-  checked_at: isoTimeOrNull(checkedAt),
-})
-
-const isChanged = ({ from, to }: ChangeCount) => from !== to
-
-const sum = (counts: readonly ChangeCount[]) =>
-  counts.reduce((total, { count }) => total + count, 0)
 
 function printChanges(
   context: CliContext,
-  job: Job,
-  counts: readonly ChangeCount[],
-  changes: readonly Change[],
+  { job_id, previous_job_id, verified, changed, counts, items }: ChangesView,
 ): void {
-  const { previousJobId } = parseOrigin(job)
-  if (previousJobId === null) {
-    printText(context, `${job.id} is a new list, so there is nothing to compare it with.\n`)
+  if (previous_job_id === null) {
+    printText(context, `${job_id} is a new list, so there is nothing to compare it with.\n`)
     return
   }
-  const changed = sum(counts.filter(isChanged))
-  const verified = pluralize(sum(counts), 'row')
   const verb = changed === 1 ? 'has' : 'have'
   printText(
     context,
-    `${verified} re-verified; ${formatNumber(changed)} ${verb} a different class than in ${previousJobId}.\n`,
+    `${pluralize(verified, 'row')} re-verified; ${formatNumber(changed)} ${verb} a different class than in ${previous_job_id}.\n`,
   )
   const width = widthOf(context, context.stdout)
   const countRows = counts.map(({ from, to, count }) => [from, to, formatNumber(count)])
   if (countRows.length > 0) context.stdout.write(`\n${table(COUNT_COLUMNS, countRows, width)}`)
-  const rows = changes.map(rowOf)
+  const rows = items.map(rowOf)
   if (rows.length > 0) context.stdout.write(`\n${table(COLUMNS, rows, width)}`)
   if (changed > rows.length) {
     const rest = pluralize(changed - rows.length, 'more changed row')
@@ -161,10 +134,10 @@ const COLUMNS: readonly Column[] = [
   { title: 'ADDRESS' },
 ]
 
-const rowOf = ({ position, text, before, after }: Change): string[] => [
-  formatNumber(position),
+const rowOf = ({ row, email, before, after }: ChangesView['items'][number]): string[] => [
+  formatNumber(row),
   before.class,
   after.class,
   after.reason,
-  text === '' ? '(erased)' : sanitizeText(text),
+  email === '' ? '(erased)' : sanitizeText(email),
 ]

@@ -52,7 +52,7 @@ export type ComparedResult = {
 }
 
 /** A row whose class is not the one of the previous job. */
-export type Change = {
+type Change = {
   /** Row number, from 1. */
   readonly position: number
   /** The address; empty if it was erased. */
