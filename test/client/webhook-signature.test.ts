@@ -16,7 +16,7 @@ const own = (body = BODY, secret = SECRET) =>
   createHmac('sha256', secret).update(body).digest('hex')
 
 // … and here its base64 stands for the key, and id and time are signed as well.
-function standard(o: { body?: string; secret?: string; id?: string; at?: number } = {}) {
+function standard(o: { body?: string; secret?: string; id?: string; at?: number | string } = {}) {
   const { body = BODY, secret = SECRET, id = 'evt_abc126', at = NOW_S } = o
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
   const mac = createHmac('sha256', key).update(`${id}.${at}.${body}`).digest('base64')
@@ -84,6 +84,7 @@ describe('a webhook is rejected', () => {
     ['with one in capitals', { 'x-ev-signature': own().toUpperCase() }, /X-EV-Signature/],
     ['with a truncated one', { 'x-ev-signature': own().slice(0, 32) }, /X-EV-Signature/],
     ['with an empty one', { 'x-ev-signature': '' }, /X-EV-Signature/],
+    ['with one that continues', { 'x-ev-signature': `${own()}0` }, /X-EV-Signature/],
     ['with two', { 'x-ev-signature': [own(), own()] }, /X-EV-Signature/],
     ['with a standard one of another secret', standard({ secret: OTHER }), /webhook-signature/],
     ['with a standard one of another body', standard({ body: '{}' }), /webhook-signature/],
@@ -93,12 +94,19 @@ describe('a webhook is rejected', () => {
       { ...standard(), 'webhook-signature': 'abc' },
       /webhook-s/,
     ],
+    [
+      'with a signature of a version that is not known',
+      { ...standard(), 'webhook-signature': standard()['webhook-signature'].replace('v1', 'v2') },
+      /webhook-signature/,
+    ],
     ['without a timestamp', { ...standard(), 'webhook-timestamp': undefined }, /webhook-timestamp/],
     [
       'with an invalid timestamp',
       { ...standard(), 'webhook-timestamp': '1e9' },
       /webhook-timestamp/,
     ],
+    ['with a timestamp that has decimals', standard({ at: `${NOW_S}.0` }), /webhook-timestamp/],
+    ['with a timestamp after a space', standard({ at: ` ${NOW_S}` }), /webhook-timestamp/],
     ['with an old timestamp', standard({ at: NOW_S - 301 }), /webhook-timestamp/],
     ['with a future timestamp', standard({ at: NOW_S + 301 }), /webhook-timestamp/],
     [
@@ -109,6 +117,16 @@ describe('a webhook is rejected', () => {
     [
       'with some of the standard headers, whatever the other one is',
       { 'webhook-id': 'evt_abc126', 'x-ev-signature': own() },
+      /webhook-timestamp/,
+    ],
+    [
+      'with only the time of the standard headers',
+      { 'webhook-timestamp': String(NOW_S), 'x-ev-signature': own() },
+      /webhook-signature/,
+    ],
+    [
+      'with only the signature of the standard headers',
+      { 'webhook-signature': standard()['webhook-signature'], 'x-ev-signature': own() },
       /webhook-timestamp/,
     ],
   ])('%s', async (_, headers, message) => {
@@ -127,13 +145,29 @@ describe('a webhook is rejected', () => {
     expect(await failureOf(check(old))).toMatchObject({ name: 'EvWebhookError' })
   })
 
-  test.each(['', 'null', '[]', '{"event":1}', '{"event":"quota.warning"}', '{'])(
-    'if it is not an event: %s',
-    async body => {
-      const error = await failureOf(verifyWebhook(body, { 'x-ev-signature': own(body) }, SECRET))
-      expect(error).toMatchObject({ name: 'EvWebhookError' })
-    },
-  )
+  test.each(['whsec_', 'whsec_!!'])('if the secret contains no key: %s', async secret => {
+    const error = await failureOf(check(standard(), {}, secret))
+    expect(error).toMatchObject({
+      name: 'EvWebhookError',
+      message: expect.stringMatching(/webhook-signature does not match/),
+    })
+  })
+
+  test.each([
+    '',
+    'null',
+    '[]',
+    '{"event":1}',
+    '{"event":1,"event_id":"evt_1"}',
+    '{"event":"quota.warning"}',
+    '{',
+  ])('if it is not an event: %s', async body => {
+    const error = await failureOf(verifyWebhook(body, { 'x-ev-signature': own(body) }, SECRET))
+    expect(error).toMatchObject({
+      name: 'EvWebhookError',
+      message: expect.stringMatching(/the body is not an event/),
+    })
+  })
 })
 
 describe('a signature of the package standardwebhooks', () => {
@@ -180,8 +214,10 @@ test.each([
   expect(failure).toMatchObject({ message: expect.stringMatching(expected) })
 })
 
-test('without WebCrypto the error has a remedy', async () => {
-  const crypto = {} as typeof webcrypto
+test.each([
+  ['in a browser without HTTPS', {} as typeof webcrypto],
+  ['on Node 18', null as unknown as typeof webcrypto],
+])('without WebCrypto the error has a remedy: %s', async (_, crypto) => {
   const error = await failureOf(check({ 'x-ev-signature': own() }, { crypto }))
   expect(String(error)).toMatch(/Node 18.*webcrypto/)
 })

@@ -5,8 +5,9 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: JSON.parse(process.env.EV_MUTATION_TESTS ?? '[]'),
-    // Each run of a mutant loads the modules again: mutants of tables are active at import only.
-    isolate: true,
+    // The files of one run share the loaded modules, and the next run loads them again: a mutant of
+    // a table is active at import only.
+    isolate: false,
     testTimeout: 20_000,
     hookTimeout: 20_000,
     setupFiles: ['test/support/cleanup-setup.ts'],
