@@ -62,6 +62,7 @@ describe('allowed domains', () => {
     [['example.com'], 'null', false, 'a sandboxed frame'],
     [['example.com'], 'example.com', false, 'not a URL'],
     [['example.com'], 'file://example.com', false, 'not a website'],
+    [['example.com'], 'xhttps://example.com', false, 'another scheme'],
     [['localhost'], 'http://localhost:3000', true, 'local development'],
   ])('%j allow %s: %s (%s)', (allowedDomains, origin, allowed) => {
     expect(domainAllowed({ allowedDomains }, origin)).toBe(allowed)
@@ -69,6 +70,7 @@ describe('allowed domains', () => {
 
   test.each([
     ['Example.COM', 'example.com'],
+    [' example.com ', 'example.com'],
     ['bücher.example', 'xn--bcher-kva.example'],
     ['localhost', 'localhost'],
     ['https://example.com', null],

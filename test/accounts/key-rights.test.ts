@@ -3,9 +3,13 @@ import {
   domainAllowed,
   exceedingRights,
   ipAllowed,
+  isForTestKeys,
+  isPublishable,
+  isSecretScope,
   type KeyRights,
   permits,
   SCOPES,
+  type Scope,
 } from '../../src/accounts/key-rights.ts'
 import { fc, runs } from '../support/property.ts'
 
@@ -16,6 +20,43 @@ const ALL: KeyRights = {
   rateLimitPerMinute: null,
   expiresAt: null,
 }
+
+describe('a scope', () => {
+  test.each<[Scope[], Scope, boolean]>([
+    [['jobs:read'], 'jobs:read', true],
+    [['jobs:read'], 'jobs:write', false],
+    [['jobs:write'], 'jobs:read', false],
+    [[], 'jobs:read', false],
+    [['jobs:read', 'verify:bulk'], 'verify:bulk', true],
+    [['*'], 'accounts:write', true],
+    [['*'], '*', true],
+    [['jobs:read'], '*', false],
+    // A secret key may do what the publishable key of a form does, and not the other way round.
+    [['verify:single'], 'verify:form', true],
+    [['verify:bulk'], 'verify:form', false],
+    [['verify:form'], 'verify:form', true],
+    [['verify:form'], 'verify:single', false],
+  ])('%j permits %s: %s', (held, needed, permitted) => {
+    expect(permits(held, needed)).toBe(permitted)
+  })
+
+  test('is one of secret keys, or that of publishable keys', () => {
+    expect(SCOPES.every(isSecretScope)).toBe(true)
+    for (const text of ['verify:form', 'jobs', '']) expect(isSecretScope(text)).toBe(false)
+    expect(isPublishable({ scopes: ['verify:form'] })).toBe(true)
+    expect(isPublishable({ scopes: [...SCOPES] })).toBe(false)
+  })
+
+  test('of operations beyond the sandbox is not for test keys', () => {
+    expect(SCOPES.filter(scope => !isForTestKeys(scope))).toEqual([
+      'feedback:write',
+      'account:write',
+      'audit:read',
+      'people:write',
+      'accounts:write',
+    ])
+  })
+})
 
 describe('a key exceeds a limit', () => {
   test.each<[string, Partial<KeyRights>, Partial<KeyRights>, string[]]>([

@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashEquals, hashSecret, isWellFormed, newSecret } from '../../src/accounts/key.ts'
+import {
+  hashEquals,
+  hashSecret,
+  isTestPrefix,
+  isWellFormed,
+  KEY_GRACE_MAX_MS,
+  KEY_GRACE_MS,
+  newSecret,
+} from '../../src/accounts/key.ts'
+import { DAY } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { countedRandom } from '../support/random.ts'
 
@@ -18,6 +27,8 @@ describe('a new key', () => {
     expect(text).toMatch(/^ev_test_0123456789ABCDEFGHIJKLMNOPQRSTUV\w{6}$/)
     expect([prefix, isWellFormed(text)]).toEqual(['ev_test_0123', true])
     expect(isWellFormed(text.replace('_test_', '_live_'))).toBe(false)
+    expect(isTestPrefix(prefix)).toBe(true)
+    expect(isTestPrefix(newSecret(countedRandom(), 'live').prefix)).toBe(false)
   })
 
   test('is ev_pub_ if it is publishable', () => {
@@ -64,6 +75,17 @@ describe('a text is not a key', () => {
   ])('if it is %s', (_, wrong) => {
     expect(isWellFormed(wrong)).toBe(false)
   })
+
+  test.each(['prod', 'x_ev_live', ''])(
+    'if it is of the unknown type %j, with a valid checksum',
+    kind => {
+      expect(isWellFormed(newSecret(systemRandom, kind as never).text)).toBe(false)
+    },
+  )
+})
+
+test('the secret before a rotation works for a day by default, and for a week at most', () => {
+  expect([KEY_GRACE_MS, KEY_GRACE_MAX_MS]).toEqual([DAY, 7 * DAY])
 })
 
 test('hashes are equal only if all characters are', () => {

@@ -10,6 +10,7 @@ import {
   type PermitSource,
 } from './permit-queue.ts'
 import {
+  currentBlock,
   currentStop,
   dueAt,
   isBlocked,
@@ -71,7 +72,8 @@ export class RateController implements PermitSource {
   notNow(single: boolean): NotNow | null {
     const { state, sessions } = this.#handle
     const now = this.#handle.now()
-    if (state.refusal !== null && isBlocked(state, now)) return { refusal: state.refusal.answer }
+    const block = currentBlock(state, now)
+    if (block !== null) return { refusal: block.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
     if (
       isFull(state, sessions + this.#handle.reservedForOthers(single)) ||

@@ -73,8 +73,12 @@ export const newState = ({ sessionsMax, sessionsPerSecond }: RateLimits): RateSt
   refusingDomains: [],
 })
 
-export const isBlocked = ({ refusal }: RateState, now: number) =>
-  refusal !== null && refusal.until > now
+/** Returns the block that counts now; null if there is none. */
+export const currentBlock = ({ refusal }: RateState, now: number): BlockedState | null =>
+  refusal !== null && refusal.until > now ? refusal : null
+
+export const isBlocked = (state: RateState, now: number): boolean =>
+  currentBlock(state, now) !== null
 
 /** Why no connection may be opened, and until when. */
 export type ProbeStop = {
@@ -88,8 +92,9 @@ export type ProbeStop = {
 
 /** Returns the current block or pause; null if there is neither. */
 export function currentStop(state: RateState, now: number): ProbeStop | null {
-  const { refusal, pausedUntil, throttledUntil } = state
-  if (refusal !== null && isBlocked(state, now)) return { why: 'refused', until: refusal.until }
+  const block = currentBlock(state, now)
+  if (block !== null) return { why: 'refused', until: block.until }
+  const { pausedUntil, throttledUntil } = state
   if (pausedUntil <= now) return null
   return { why: throttledUntil > now ? 'throttled' : 'unknown-users', until: pausedUntil }
 }

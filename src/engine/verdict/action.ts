@@ -1,4 +1,11 @@
-import { CLASSES, type Class, type Reason, VERDICT_BY_REASON } from './reason.ts'
+import {
+  CLASSES,
+  type Class,
+  type Reason,
+  type Risk,
+  toClass,
+  VERDICT_BY_REASON,
+} from './reason.ts'
 import type { Result, Verdict } from './verdict.ts'
 
 // What to do with an address. The class says what is known about an address, and the action what a
@@ -41,7 +48,7 @@ type Row = {
   /** The first part of the sentence. */
   readonly because: string
   /** The second part, where the advice of the action does not fit. */
-  readonly advice?: Partial<Readonly<Record<Action, string>>>
+  readonly advice: Partial<Readonly<Record<Action, string>>>
 } & Readonly<Record<ActionPolicy, Action>>
 
 /** The second part of the sentence. */
@@ -144,7 +151,7 @@ export const decideCase = (which: ActionCase, policy: ActionPolicy): Decision =>
 
 function buildDecision({ because, advice, ...actions }: Row, policy: ActionPolicy): Decision {
   const action = actions[policy]
-  return { action, sentence: `${because}, so ${advice?.[action] ?? ADVICE[action]}.` }
+  return { action, sentence: `${because}, so ${advice[action] ?? ADVICE[action]}.` }
 }
 
 /** The decisions of all cases, built once: a list asks for one per row. */
@@ -187,7 +194,7 @@ export function listClasses(actions: readonly Action[], policy: ActionPolicy): C
 
 function toClasses(which: ActionCase): readonly Class[] {
   if (which === 'complained') return CLASSES
-  if (which === 'catch_all/low') return ['deliverable']
-  if (which === 'catch_all/high' || which === 'possible_typo/high') return ['risky']
-  return [VERDICT_BY_REASON[which].class]
+  const [reason, risk] = which.split('/') as [Reason, Risk?]
+  const { valid, risk: usualRisk } = VERDICT_BY_REASON[reason]
+  return [toClass({ valid, risk: risk ?? usualRisk })]
 }

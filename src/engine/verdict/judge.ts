@@ -51,7 +51,7 @@ const RULES: readonly Rule[] = [
   [e => e.answer?.kind === 'no-response', 'invalid_smtp'],
   [e => e.answer === null, 'smtp_skipped'],
 
-  [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
+  [e => isAccepted(e) && e.answer?.why !== 'recipient', 'low_deliverability'],
   [e => e.catchAll === true && e.typo !== null, 'possible_typo', LOOKALIKE_DOMAIN],
   [e => e.catchAll === true, 'catch_all'],
   [e => e.flags?.role === true, 'role_account'],
@@ -59,24 +59,24 @@ const RULES: readonly Rule[] = [
   [e => e.suggestion !== null && e.typo !== 'likely', 'possible_typo'],
   [e => e.flags?.quality === 'low', 'low_quality'],
   // Without a catch-all result, the server may accept every name.
-  [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
-  [e => e.answer?.kind === 'accepted', 'accepted_email'],
+  [e => isAccepted(e) && e.catchAll === null, 'low_deliverability'],
+  [isAccepted, 'accepted_email'],
 ]
 
+/** An answer that no rule knows is never accepted. */
 const DEFAULT_RULE: Rule = [() => true, 'unexpected_error']
 
 /** Derives the verdict from the evidence. A pure function. */
 export function judge(evidence: Evidence): Verdict {
   const [, reason, ruleTemplate] = RULES.find(([holds]) => holds(evidence)) ?? DEFAULT_RULE
   const { details, ...template }: VerdictTemplate = ruleTemplate ?? VERDICT_BY_REASON[reason]
-  const found = evidence.answer?.kind === 'accepted'
   return {
     ...template,
     reason,
     details:
       reason === 'unexpected_error'
         ? detailsFound(evidence)
-        : { ...details, smtpValid: details.smtpValid ?? found },
+        : { ...details, smtpValid: details.smtpValid ?? isAccepted(evidence) },
   }
 }
 
@@ -93,14 +93,19 @@ export function toRowResult(result: Result): Result {
 }
 
 /** After an internal error, returns the details that the evidence proves, without conclusions. */
-function detailsFound({ address, route, answer }: Evidence): Verdict['details'] {
+function detailsFound(evidence: Evidence): Verdict['details'] {
+  const { address, route } = evidence
   const hasHost = route?.kind === 'mx' || route?.kind === 'implicit'
   return {
     syntaxValid: !isFault(address),
     domainExists: hasHost || route?.kind === 'no-mail' || route?.kind === 'null-mx',
     mxRecord: hasHost,
-    smtpValid: answer?.kind === 'accepted',
+    smtpValid: isAccepted(evidence),
   }
+}
+
+function isAccepted({ answer }: Evidence): boolean {
+  return answer?.kind === 'accepted'
 }
 
 type Explanation<K extends RecipientOutcome['kind']> = Extract<RecipientOutcome, { kind: K }>['why']

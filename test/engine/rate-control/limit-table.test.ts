@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   createLimits,
+  destinationLimitsFor,
   limitsFor,
   type RateLimitOverrides,
 } from '../../../src/engine/rate-control/limit-table.ts'
@@ -15,11 +16,15 @@ const OPERATORS = [
   'outlook',
   'microsoft-365',
   'yahoo',
+  'yahoo-japan',
   'icloud',
+  'barracuda',
   'gmx',
   'orange',
   'tencent',
   'netease',
+  'kpn',
+  'netvigator',
   'godaddy',
   'titan',
   'mxroute',
@@ -44,6 +49,10 @@ describe('the limits of an operator', () => {
     expect(row.recipientsPerTransaction).toBeLessThanOrEqual(100)
     // A name that is not in the table must not find a row.
     expect(Object.keys(row)).toHaveLength(5)
+  })
+
+  test.each(OPERATORS.slice(0, -1))('of %s are others than those outside the table', operator => {
+    expect(limitsFor(operator, NONE)).not.toEqual(limitsFor('somebody.test', NONE))
   })
 
   test.each(['outlook', 'microsoft-365'])(
@@ -109,6 +118,44 @@ describe('settings', () => {
       recipientsPerSession: 500,
       recipientsPerTransaction: 100,
     })
+  })
+})
+
+describe('the limits of an address and of a network', () => {
+  const UNSET = {
+    ...NONE,
+    sessionsPerAddress: null,
+    sessionsPerSecondPerAddress: null,
+    sessionsPerNetwork: null,
+    sessionsPerSecondPerNetwork: null,
+  }
+
+  test('are those of an operator outside the table, and a hundred times as much', () => {
+    expect(destinationLimitsFor(UNSET)).toEqual({
+      address: { sessionsMax: 2, sessionsPerSecond: 1 },
+      network: { sessionsMax: 200, sessionsPerSecond: 100 },
+    })
+  })
+
+  test('follow the settings of operators', () => {
+    expect(
+      destinationLimitsFor({ ...UNSET, sessionsPerOperator: 7, sessionsPerSecond: 0.5 }),
+    ).toEqual({
+      address: { sessionsMax: 7, sessionsPerSecond: 0.5 },
+      network: { sessionsMax: 700, sessionsPerSecond: 50 },
+    })
+  })
+
+  test('have settings of their own, each separately', () => {
+    const own = { ...UNSET, sessionsPerAddress: 3, sessionsPerSecondPerAddress: 4 }
+    expect(destinationLimitsFor(own)).toEqual({
+      address: { sessionsMax: 3, sessionsPerSecond: 4 },
+      network: { sessionsMax: 300, sessionsPerSecond: 400 },
+    })
+    expect(
+      destinationLimitsFor({ ...own, sessionsPerNetwork: 5, sessionsPerSecondPerNetwork: 6 })
+        .network,
+    ).toEqual({ sessionsMax: 5, sessionsPerSecond: 6 })
   })
 })
 

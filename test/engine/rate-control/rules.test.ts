@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  currentStop,
   dueAt,
   isBlocked,
   isFull,
@@ -60,11 +61,49 @@ test('one more connection may be opened if no limit forbids it', () => {
   const state = newState(row)
   expect(mayStart(state, row, NOW, 3)).toBe(true)
   expect(mayStart(state, row, NOW, 4)).toBe(false)
-  expect(mayStart(onThrottled(state, NOW, null), row, NOW, 0)).toBe(false)
+  const throttled = onThrottled(state, NOW, null)
+  expect(mayStart(throttled, row, NOW + 5 * MINUTE - 1, 0)).toBe(false)
+  expect(mayStart(throttled, row, NOW + 5 * MINUTE, 0)).toBe(true)
   expect(mayStart(onBlocked(state, NOW, REFUSAL), row, NOW, 0)).toBe(false)
   const burst = [1, 2, 3, 4].reduce(state => onStarted(state, row, NOW), state)
   expect(mayStart(burst, row, NOW, 0)).toBe(false)
   expect(mayStart(burst, row, NOW + SECOND / 2, 0)).toBe(true)
+})
+
+describe('what stops new connections', () => {
+  const state = newState(row)
+  const paused = onUnknownStreak(state, NOW)
+  const throttled = onThrottled(paused, NOW, null)
+
+  test('is nothing at first', () => {
+    expect(currentStop(state, NOW)).toBeNull()
+  })
+
+  test('is a pause after unknown users, until its end', () => {
+    const stop = { why: 'unknown-users', until: NOW + 10 * SECOND }
+    expect(currentStop(paused, NOW)).toEqual(stop)
+    expect(currentStop(paused, NOW + 10 * SECOND - 1)).toEqual(stop)
+    expect(currentStop(paused, NOW + 10 * SECOND)).toBeNull()
+  })
+
+  test('is throttling before a pause, while it lasts', () => {
+    const stop = { why: 'throttled', until: NOW + 5 * MINUTE }
+    expect(currentStop(throttled, NOW)).toEqual(stop)
+    // A later pause outlasts the throttling.
+    const later = onUnknownStreak(throttled, NOW + 5 * MINUTE - 1)
+    expect(currentStop(later, NOW + 5 * MINUTE)?.why).toBe('unknown-users')
+  })
+
+  test('is a block before both, until its end', () => {
+    const blocked = onBlocked(onThrottled(state, NOW, HOUR), NOW, REFUSAL)
+    expect(currentStop(blocked, NOW)).toEqual({ why: 'refused', until: NOW + 30 * MINUTE })
+    expect(currentStop(blocked, NOW + 30 * MINUTE)?.why).toBe('throttled')
+  })
+})
+
+test('a pause that begins when the one before ends has its own start', () => {
+  const again = onThrottled(onThrottled(newState(row), NOW, null), NOW + 5 * MINUTE, null)
+  expect(again.pausedAt).toBe(NOW + 5 * MINUTE)
 })
 
 describe('a stored state', () => {
@@ -88,6 +127,8 @@ describe('a stored state', () => {
     const state = rescale(later, row, NOW - 24 * HOUR)
     const now = NOW - 24 * HOUR
     expect(dueAt(state, row, now) - now).toBe(5 * MINUTE)
+    const slow = { ...row, sessionsPerSecond: 0.001 }
+    expect(dueAt(rescale(later, slow, now), slow, now) - now).toBe(1_000 * SECOND)
     expect(state.pausedUntil - now).toBe(4_000 * SECOND)
     expect(state.throttledUntil - now).toBe(4_000 * SECOND)
     expect(isBlocked(state, now + 30 * MINUTE - 1)).toBe(true)
@@ -122,5 +163,7 @@ describe('blocking domains', () => {
   test('count for half an hour', () => {
     expect(isBlocked(refuse(two, 'c.test', NOW + 30 * MINUTE - 1), NOW + 30 * MINUTE)).toBe(true)
     expect(isBlocked(refuse(two, 'c.test', NOW + 30 * MINUTE), NOW + 30 * MINUTE)).toBe(false)
+    // After a clock was set back, they seem to be later.
+    expect(isBlocked(refuse(two, 'c.test', NOW - 1), NOW)).toBe(false)
   })
 })

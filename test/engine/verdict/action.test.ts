@@ -6,7 +6,10 @@ import {
   ACTIONS,
   type Action,
   type ActionCase,
+  type ActionPolicy,
+  DEFAULT_ACTION_POLICY,
   decide,
+  decideCase,
   decideVerdict,
   listClasses,
 } from '../../../src/engine/verdict/action.ts'
@@ -68,12 +71,38 @@ test('no policy mails an address that is undeliverable', () => {
       expect(decideVerdict({ reason, risk: 'high' }, policy).action).toBe('suppress')
 })
 
-test.each(ACTION_POLICIES)('every decision of %s gives one sentence', policy => {
-  fc.assert(
-    fc.property(verdicts, verdict => {
-      expect(decideVerdict(verdict, policy).sentence).toMatch(/^[A-Z][^.!?\n]+, so [^.!?\n]+\.$/)
-    }),
-  )
+test.each(ACTION_POLICIES)('%s decides every case, in one sentence', policy => {
+  for (const which of cases) {
+    const { action, sentence } = decideCase(which, policy)
+    expect(ACTIONS, which).toContain(action)
+    expect(sentence).toMatch(/^[A-Z][^.!?\n]+, so [^.!?\n]+\.$/)
+  }
+})
+
+test('the policy is balanced unless another one is chosen', () => {
+  expect(DEFAULT_ACTION_POLICY).toBe('balanced')
+})
+
+describe('the sentence gives the advice of the action', () => {
+  test.each<[ActionCase, ActionPolicy, RegExp]>([
+    ['accepted_email', 'balanced', /, so send\.$/],
+    ['catch_all', 'balanced', /small batches/],
+    ['timeout', 'balanced', /later/],
+    ['rejected_email', 'balanced', /do not send/],
+  ])('%s under %s', (which, policy, advice) => {
+    expect(decideCase(which, policy).sentence).toMatch(advice)
+  })
+
+  test.each<[ActionCase, ActionPolicy, RegExp]>([
+    ['role_account', 'balanced', /what it asked for/],
+    ['possible_typo', 'balanced', /confirm/],
+    ['low_quality', 'balanced', /confirm/],
+    ['disposable_email', 'lenient', /soon/],
+    ['mailbox_full', 'balanced', /in a few days/],
+    ['no_address', 'balanced', /nothing to send to/],
+  ])('%s under %s has its own', (which, policy, advice) => {
+    expect(decideCase(which, policy).sentence).toMatch(advice)
+  })
 })
 
 describe('the risk decides where a reason has several', () => {
@@ -92,11 +121,11 @@ describe('a complaint', () => {
   const verdict = { ...VERDICT_BY_REASON.accepted_email, reason: 'accepted_email' } as const
   const evidence = toEvidence({ ...UNDETERMINED, address: parseAddress('ann@a.test') })
   const report = { occurredAt: 0, code: null, enhancedCode: null, text: null, decides: false }
-  const decided = (kind: 'complained' | 'delivered') =>
+  const decided = (kind: 'complained' | 'delivered' | null) =>
     decide(
       {
         verdict: { ...verdict, details: { ...verdict.details, smtpValid: true } },
-        evidence: { ...evidence, feedback: { ...report, kind } },
+        evidence: kind === null ? evidence : { ...evidence, feedback: { ...report, kind } },
       },
       'lenient',
     )
@@ -110,6 +139,7 @@ describe('a complaint', () => {
 
   test('of another kind changes nothing', () => {
     expect(decided('delivered').action).toBe('send')
+    expect(decided(null).action).toBe('send')
   })
 })
 

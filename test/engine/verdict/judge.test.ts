@@ -7,9 +7,10 @@ import type {
   DeferredReason,
   RejectedReason,
 } from '../../../src/engine/smtp/reply-rules/generic.ts'
-import { judge } from '../../../src/engine/verdict/judge.ts'
+import { judge, toEvidence, toResult, toRowResult } from '../../../src/engine/verdict/judge.ts'
 import type { Reason } from '../../../src/engine/verdict/reason.ts'
-import { type Evidence, toClass } from '../../../src/engine/verdict/verdict.ts'
+import { type Evidence, isFailure, toClass } from '../../../src/engine/verdict/verdict.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { fc, runs } from '../../support/property.ts'
 
 const REPLY = { code: 250, enhanced: null, text: 'as the case may be' }
@@ -108,6 +109,7 @@ describe('a single problem', () => {
     ['invalid_smtp', silent('tls')],
     ['invalid_smtp', silent('garbage')],
     ['smtp_skipped', silent('smtputf8')],
+    ['smtp_skipped', silent('own-limit')],
     ['smtp_skipped', { answer: null, skipped: 'unwanted' }],
     ['low_deliverability', accepted('cannot-verify')],
     ['low_deliverability', accepted('restricted')],
@@ -194,7 +196,12 @@ describe('a misspelling of a large provider', () => {
   ])('is of high risk if the domain is a catch-all or parked: %s', (_, change) => {
     expect(judged(change, { catchAll: true })).toMatchObject(ofHighRisk)
     expect(judged(change, parked, { answer: null })).toMatchObject(ofHighRisk)
-    expect(judged(change, parked, { answer: null }).details.smtpValid).toBe(false)
+    expect(judged(change, parked, { answer: null }).details).toEqual({
+      syntaxValid: true,
+      domainExists: true,
+      mxRecord: true,
+      smtpValid: false,
+    })
   })
 
   test('has the verdict of its server if it is only likely', () => {
@@ -209,7 +216,120 @@ describe('a misspelling of a large provider', () => {
   })
 })
 
+describe('a text that the server gave to random recipients', () => {
+  const learned = (scope: 'domain' | 'operator' | 'software') =>
+    judge({
+      ...GOOD,
+      answer: {
+        kind: 'rejected',
+        why: 'no-mailbox',
+        stage: 'rcpt',
+        reply: REPLY,
+        learned: { scope, domains: 3 },
+      },
+    })
+
+  test.each([
+    ['domain', 90],
+    ['operator', 85],
+    ['software', 85],
+  ] as const)('of the %s is a rejection with the confidence %i', (scope, confidence) => {
+    expect(learned(scope)).toEqual({
+      class: 'undeliverable',
+      valid: false,
+      deliverable: false,
+      risk: 'high',
+      reason: 'rejected_email',
+      confidence,
+      details: { syntaxValid: true, domainExists: true, mxRecord: true, smtpValid: false },
+    })
+  })
+
+  test('is less certain than a text that a rule knows', () => {
+    expect(judge({ ...GOOD, ...rejected('no-mailbox') }).confidence).toBeGreaterThan(90)
+  })
+})
+
+describe('evidence that was not determined', () => {
+  const address = parseAddress('ann@a.test')
+
+  test('claims nothing: all fields are there, and none has a value', () => {
+    const { address: _, timings, ...rest } = toEvidence({ address })
+    expect(Object.keys(toEvidence({ address })).toSorted()).toEqual(Object.keys(GOOD).toSorted())
+    expect(timings).toEqual({ dnsMs: null, connectMs: null })
+    for (const value of Object.values(rest)) expect([null, false]).toContain(value)
+  })
+
+  test('decides nothing', () => {
+    expect(judge(toEvidence({ address })).reason).toBe('smtp_skipped')
+    const answered = toEvidence({ address, ...accepted('recipient'), catchAll: false })
+    expect(judge(answered).reason).toBe('accepted_email')
+  })
+
+  test.each([false, null])(
+    'an answer that no rule knows is never accepted: catch-all %s',
+    catchAll => {
+      const answer = { kind: 'future', why: 'future', stage: 'rcpt' } as never
+      const verdict = judge({ ...GOOD, answer, catchAll })
+      expect(verdict).toMatchObject({ reason: 'unexpected_error', class: 'unknown' })
+      expect(isFailure(verdict)).toBe(true)
+      expect(isFailure(judge(GOOD))).toBe(false)
+    },
+  )
+})
+
+describe('a result', () => {
+  const clock = fakeClock()
+  const of = (text: string, startedAt = clock.monotonicNow() - 12.4) =>
+    toResult(clock, text, startedAt, { ...GOOD, address: parseAddress(text) })
+
+  test('has the verdict, the domain, the time it took and when it was determined', () => {
+    const result = of('ann@Bücher.test')
+    expect(result).toMatchObject({
+      email: 'ann@Bücher.test',
+      provider: 'xn--bcher-kva.test',
+      tookMs: 12,
+      cached: false,
+      checkedAt: clock.now(),
+    })
+    expect(result.verdict).toEqual(judge(result.evidence))
+    expect(of('ann@').provider).toBeNull()
+  })
+
+  test('took no time if the clock was set back', () => {
+    expect(of('ann@a.test', clock.monotonicNow() + 5_000).tookMs).toBe(0)
+  })
+
+  test.each(['', ' ', 'n/a', 'N/A'])('of a row of a list that says %j has no address', text => {
+    const result = of(text)
+    expect(result.verdict.reason).toBe('invalid_email')
+    expect(toRowResult(result)).toEqual({
+      ...result,
+      verdict: {
+        class: 'unknown',
+        valid: false,
+        deliverable: false,
+        risk: 'unknown',
+        reason: 'no_address',
+        confidence: 0,
+        details: { syntaxValid: false, domainExists: false, mxRecord: false, smtpValid: false },
+      },
+    })
+  })
+
+  test.each(['ann@', 'ann@a.test'])('of a row that says %j stays as it is', text => {
+    const result = of(text)
+    expect(toRowResult(result)).toBe(result)
+  })
+})
+
 describe('details', () => {
+  test('are those of the reason: exchangers without an address are no mail server', () => {
+    const { reason, details } = judge({ ...GOOD, ...silent('no-address') })
+    expect(reason).toBe('no_mx_record')
+    expect(details).toMatchObject({ domainExists: true, mxRecord: false })
+  })
+
   test('take smtpValid from the evidence if the template leaves it open', () => {
     const blocked = { flags: { ...TRAITS, blocked: true } }
     expect(judge({ ...GOOD, ...blocked }).details.smtpValid).toBe(true)

@@ -6,8 +6,9 @@ test('there are 26 reasons, in snake case', () => {
   for (const reason of REASONS) expect(reason).toMatch(/^[a-z]+(_[a-z0-9]+)*$/)
 })
 
-test.each(REASONS)('%s has a meaning and a recommendation, each a sentence', reason => {
-  const { means, todo } = REASON_TEXTS[reason]
+test.each(REASONS)('%s has a name, and a meaning and a recommendation, each a sentence', reason => {
+  const { name, means, todo } = REASON_TEXTS[reason]
+  expect(name).toMatch(/^[A-Z][^.\n]{3,24}$/)
   for (const sentence of [means, todo]) expect(sentence).toMatch(/^[A-Z][^\n]{3,}\.$/)
 })
 
@@ -25,4 +26,9 @@ test.each(REASONS)('%s has a consistent verdict template', reason => {
   const { syntaxValid, domainExists, mxRecord, smtpValid } = details
   const steps = [syntaxValid, domainExists, mxRecord, smtpValid ?? false]
   expect(steps).toEqual(steps.toSorted((a, b) => Number(b) - Number(a)))
+})
+
+test('a verdict names a syntax error only for a text that is no address, and for none', () => {
+  const faulty = REASONS.filter(reason => !VERDICT_BY_REASON[reason].details.syntaxValid)
+  expect(faulty).toEqual(['invalid_email', 'no_address'])
 })
