@@ -23,10 +23,10 @@ const RELEASE = [
 const SLOW_TIMEOUT_MS = 300_000
 /** Files whose tests need PostgreSQL: several processes on one database. */
 const CLUSTER = 'test/postgres/**'
-/** Files that run on both databases. */
+/** Files that run on both databases: on SQLite in `ev`, on PostgreSQL in `stored`. */
 const STORED = 'test/**/*.db.test.ts'
 
-/** Files with property tests: `npm test` runs a tenth of the cases, `test:rest` all. */
+/** Files with property tests: `npm test` runs a tenth of the cases, `test:release` all. */
 const PROPERTIES = globSync('test/**/*.test.ts', {
   exclude: path => basename(path) === 'node_modules',
 }).filter(
@@ -63,7 +63,7 @@ const slowProject = (name: string, include: string[], left: string[] = []) => ({
 
 /**
  * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in less than three minutes on
- * two cores. `npm run test:rest` runs `slow`, `npm run test:release` runs `release` and
+ * two cores. `npm run test:rest` runs `stored` and `slow`, `npm run test:release` runs `release` and
  * `properties`; `npm run test:all` runs everything.
  */
 export default defineConfig({
@@ -100,8 +100,17 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'PostgreSQL',
-          include: [STORED, `${CLUSTER}/*.test.ts`],
+          include: [`${CLUSTER}/*.test.ts`],
           exclude: [...configDefaults.exclude, SLOW],
+          globalSetup: setup('seed', 'sqlite', 'postgres'),
+          env: { EV_TEST_DATABASE: 'postgres' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'stored',
+          include: [STORED],
           globalSetup: setup('seed', 'sqlite', 'postgres'),
           env: { EV_TEST_DATABASE: 'postgres' },
         },

@@ -18,7 +18,7 @@ async function startServer(
   rules: Scenario['hosts'][string]['rules'] = [],
 ): Promise<Simulator> {
   const simulator = await startSimulator({
-    roundTripMs: 20,
+    roundTripMs: 5,
     domains: Object.fromEntries(
       names.flatMap(name => [
         [name, { mx: [[10, hostOf(name)]] as const }],

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { write } from '../../../src/db/database.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
+import { memberClaims } from '../../../src/jobs/member-claims.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { cluster } from '../../support/cluster-jobs.ts'
 import { isRandomRecipient, toRecipients } from '../../support/engine.ts'
@@ -157,9 +159,15 @@ test('workers ignore lists of the command line in the same database', async () =
 
 type TestCluster = Awaited<ReturnType<typeof cluster>>
 
-/** Expires all members at once, without waiting for their heartbeats to time out. */
+/** Expires all members at once, as another one does whose heartbeats had timed out. */
 async function expireAll(database: TestCluster['database']): Promise<void> {
-  await database.db.deleteFrom('member').execute()
+  await write(database, async trx => {
+    const expired = await trx.deleteFrom('member').returning('id').execute()
+    await memberClaims.release(
+      trx,
+      expired.map(({ id }) => id),
+    )
+  })
 }
 
 async function hasClaimedItem({ database }: TestCluster): Promise<boolean> {
