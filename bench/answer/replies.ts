@@ -14,16 +14,18 @@ export type LabeledReply = {
 const FOLDER = join(import.meta.dirname, '../../fixtures/reply')
 
 /** All replies of the fixtures. */
-export const replies: readonly LabeledReply[] = readdirSync(FOLDER).flatMap(file =>
-  readFileSync(join(FOLDER, file), 'utf8').trimEnd().split('\n').slice(1).map(parseLine),
-)
+export const replies: readonly LabeledReply[] = readdirSync(FOLDER)
+  .filter(file => file.endsWith('.tsv'))
+  .flatMap(file =>
+    readFileSync(join(FOLDER, file), 'utf8').trimEnd().split('\n').slice(1).map(parseLine),
+  )
 
 function parseLine(line: string): LabeledReply {
   const [stage, code = '', enhanced, text = '', kind = ''] = line.split('\t')
   return {
     stage: stage as Stage,
     reply: {
-      code: Number.parseInt(code, 10),
+      code: Number(code),
       enhanced: enhanced || null,
       text: text.replaceAll('\\n', '\n'),
     },

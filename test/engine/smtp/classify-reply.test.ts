@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   classifyReply,
@@ -13,28 +11,15 @@ import { CLIENT_PHRASES } from '../../../src/engine/smtp/reply-rules/client.ts'
 import { BLOCK_PHRASES } from '../../../src/engine/smtp/reply-rules/generic.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { anyCharacter, fc } from '../../support/property.ts'
+import { replyRows } from './reply-fixtures.ts'
 import { vocabulary } from './vocabulary.ts'
 
-const FIXTURES = join(import.meta.dirname, '../../../fixtures/reply')
-const rows = readdirSync(FIXTURES).flatMap(file =>
-  readFileSync(join(FIXTURES, file), 'utf8')
-    .trimEnd()
-    .split('\n')
-    .slice(1)
-    .map(line => {
-      const [stage, code, enhanced, text, kind, why] = line.split('\t')
-      return {
-        line: `${file}: ${line}`,
-        stage: stage as Stage,
-        reply: reply(
-          Number.parseInt(code ?? '', 10),
-          text?.replaceAll('\\n', '\n') ?? '',
-          enhanced || null,
-        ),
-        means: `${kind}/${why}`,
-      }
-    }),
-)
+const rows = replyRows.map(({ file, line, stage, reply, kind, why }) => ({
+  line: `${file}: ${line}`,
+  stage,
+  reply,
+  means: `${kind}/${why}`,
+}))
 
 function reply(code: number, text: string, enhanced: string | null = null) {
   return { code, enhanced, text }
