@@ -25,7 +25,8 @@ export type Backend = {
   drop(url: string): Promise<void>
   /** Reads rows. The statement is not counted. */
   read(url: string, text: string): Promise<readonly Row[]>
-  startClock(): RunClock
+  /** `startMs`, epoch ms, is the time of a fake clock. */
+  startClock(startMs?: number): RunClock
   /** Returns the name by which the driver knows a database. */
   nameOf(url: string): string
 }
@@ -63,8 +64,8 @@ export const sqlite: Backend = {
     database.close()
     return rows
   },
-  startClock() {
-    const clock = fakeClock()
+  startClock(startMs) {
+    const clock = fakeClock(startMs)
     return {
       clock,
       run: (calls, work) => runToEnd(clock, calls, work),
