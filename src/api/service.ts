@@ -7,6 +7,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { MachineStatus } from '../engine/machine-status.ts'
 import type { ActionPolicy } from '../engine/verdict/action.ts'
 import type { FeedbackKnowledge } from '../feedback/knowledge.ts'
+import type { ExternalAges } from '../jobs/import/external-results.ts'
 import type { ReadDisk } from '../jobs/import/store-upload.ts'
 import type { JobWorker } from '../jobs/worker/worker-deps.ts'
 import { DEFAULT_MCP_TIMINGS, type McpTimings } from '../mcp/backend.ts'
@@ -73,6 +74,8 @@ export type ServiceSettings = {
   /** Whether the API of Reacher is served too. */
   readonly reacherApi: boolean
   readonly dataDir: string
+  /** Age of the results of other services that rows may keep. */
+  readonly externalAges: ExternalAges
   /** Decides about the actions of results for accounts without a policy. */
   readonly actionPolicy: ActionPolicy
 }

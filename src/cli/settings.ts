@@ -87,7 +87,10 @@ export const SETTING_GROUPS: readonly (readonly [
   ],
   [
     'Feedback, signal and action settings:',
-    ['feedbackScope', 'calibration', 'signals', 'gravatarKey', 'actionPolicy'],
+    [
+      ...(['feedbackScope', 'calibration', 'signals', 'gravatarKey', 'actionPolicy'] as const),
+      ...(['externalMaxAgeMs', 'externalUnknownMaxAgeMs'] as const),
+    ],
   ],
   [
     'Webhook and alert settings:',

@@ -177,6 +177,7 @@ function buildService(
       webhookAllowRanges: config.webhookAllowRanges,
       metricsToken: config.metricsToken,
       reacherApi: config.reacherApi,
+      externalAges: config,
       actionPolicy: config.actionPolicy,
     },
     isStopping: () => isStopping,

@@ -197,6 +197,20 @@ export const ENGINE = {
   ),
   /** Retention of finished jobs with their addresses. */
   keepResultsMs: setting('--keep-results days', 'days to keep finished lists', days, 30 * DAY),
+  /** Age of the results of other services that rows of a list may keep. */
+  externalMaxAgeMs: setting(
+    '--external-max-age days',
+    'maximum age of results of other services that --keep-external keeps',
+    days,
+    90 * DAY,
+  ),
+  /** The same for `unknown`, which is mostly trouble that has passed. */
+  externalUnknownMaxAgeMs: setting(
+    '--external-unknown-max-age days',
+    'maximum age of those that are unknown',
+    days,
+    30 * DAY,
+  ),
   log: setting('--log level', `log level: ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS), 'info'),
   logFormat: setting(
     '--log-format format',

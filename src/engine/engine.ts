@@ -3,6 +3,7 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { wasSuspended } from '../platform/suspension.ts'
 import { type Address, isFault, parseAddress } from './address/address.ts'
+import type { AddressFlags } from './address/classifier.ts'
 import { BatchedCache } from './batched-cache.ts'
 import { SharedSignals, withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
@@ -385,6 +386,11 @@ export class Engine {
     } finally {
       limit.done()
     }
+  }
+
+  /** Returns what the text of an address and the lists alone tell about it. */
+  classify(address: Address): AddressFlags {
+    return this.#deps.lists.classifier.of(address)
   }
 
   /** Time limit of a single verification, in ms. */

@@ -31,10 +31,11 @@ const DOMAIN_PRIOR_WEIGHT = 2
 export const ACCEPTED: ReadonlySet<Reason> = new Set([
   ...(['accepted_email', 'role_account', 'possible_typo', 'low_quality'] as const),
 ])
-/** Reasons of a probe that leaves open whether the mailbox exists. */
+/** Reasons that leave open whether the mailbox exists, as nothing was probed or learned. */
 const OPEN: ReadonlySet<Reason> = new Set([
   ...(['catch_all', 'low_deliverability', 'dns_error', 'no_connect', 'timeout'] as const),
   ...(['unavailable_smtp', 'invalid_smtp', 'greylisted', 'probe_blocked', 'smtp_skipped'] as const),
+  ...(['external_deliverable', 'external_risky', 'external_unknown'] as const),
 ])
 /** Reasons of a server that rejects the mailbox. */
 export const REJECTED: ReadonlySet<Reason> = new Set(['rejected_email', 'mailbox_disabled'])
@@ -86,7 +87,8 @@ function decideByAddress(
   }
   if (reason === 'catch_all')
     return { ...verdict, class: 'deliverable', risk: 'low', deliverable: true, confidence: FIRM }
-  if (!OPEN.has(reason) && !(REJECTED.has(reason) && isNewer)) return null
+  const isRejected = REJECTED.has(reason) || reason === 'external_undeliverable'
+  if (!OPEN.has(reason) && !(isRejected && isNewer)) return null
   return decidedVerdict(evidence.flags?.role === true ? 'role_account' : 'accepted_email', verdict)
 }
 

@@ -28,6 +28,7 @@ const GUARANTEES =
 const CATCH_ALLS =
   'NeverBounce sees half of the invalid share of the list, GetProspect about 50 %: sources differ widely'
 const OWN_RULE = 'the verdict itself: such mail is refused'
+const NOT_TESTED = 'an assumption: another service decided, and ev has not measured it'
 const NO_SOURCE = 'an assumption without a source'
 
 /**
@@ -67,6 +68,11 @@ export const BOUNCE_RATES: Readonly<Record<ActionCase, BounceAssumption>> = {
   probe_blocked: assume(0.15, LOOSE, NO_SOURCE),
   smtp_skipped: assume(0.15, LOOSE, NO_SOURCE),
   unexpected_error: assume(0.15, LOOSE, NO_SOURCE),
+  external_deliverable: assume(0.05, LOOSE, NOT_TESTED),
+  external_risky: assume(0.2, LOOSE, NOT_TESTED),
+  external_do_not_mail: assume(0.3, LOOSE, NOT_TESTED),
+  external_undeliverable: assume(0.9, LOOSE, NOT_TESTED),
+  external_unknown: assume(0.2, LOOSE, NOT_TESTED),
   // Such a row is never mailed, and no projection counts it.
   no_address: assume(0, CERTAIN, 'nothing is sent'),
 }

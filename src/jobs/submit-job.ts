@@ -16,6 +16,7 @@ import {
   type Row,
   type Submission,
 } from './import/load-job.ts'
+import { emitJobEvent } from './job-events.ts'
 import { getAccountLoad } from './job-list.ts'
 import { assignJobNumber } from './job-number.ts'
 import { type Job, type SubmitOptions, toSourceFields } from './job-store.ts'
@@ -39,6 +40,8 @@ export type JobInput = Owner &
     readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
     /** Whether the job gets a number; left out if it gets none. */
     readonly isNumbered?: boolean
+    /** Public URL of the service, for the event of a list of which no row is verified. */
+    readonly baseUrl?: string
     /** Runs after the rows are stored and before the job is queued. */
     readonly afterLoad?: (loaded: Loaded) => Promise<void>
   }
@@ -70,7 +73,7 @@ export async function submitJob(
 
 type QueueInput = Pick<
   JobInput,
-  'accountId' | 'plan' | 'type' | 'options' | 'isNumbered' | 'afterLoad'
+  'accountId' | 'plan' | 'type' | 'options' | 'isNumbered' | 'baseUrl' | 'afterLoad'
 >
 
 /** Queues a loaded job and notifies the worker. Deletes the job if it cannot be queued. */
@@ -87,7 +90,7 @@ export async function queueOrDrop(
     await input.afterLoad?.(loaded)
     const queue = (trx: Trx) => queueIn(services, trx, input, loaded)
     const job = await writeWith(database, queue, beforeCommit)
-    worker?.take(job.id)
+    if (job.finished_at === null) worker?.take(job.id)
     return job
   } catch (error) {
     await dropLoading(database, loaded.jobId)
@@ -137,11 +140,24 @@ async function queueIn(
   if ('job' in queued) {
     await checkPlanLimits(services, input, { openLists, rows: loaded.total }, trx)
     await options.webhook?.insert(trx, queued.job.id)
+    await emitIfFinished(services, trx, queued.job, input)
     if (!input.isNumbered) return queued.job
     const number = await assignJobNumber(trx, queued.job, now)
     return { ...queued.job, number }
   }
   throw creditsExceededError(plan, now, { left: queued.creditsLeft, needed: loaded.addressCount })
+}
+
+/** Emits the event of a list whose rows all keep a result. */
+async function emitIfFinished(
+  { database, random }: JobServices,
+  trx: Trx,
+  job: Job,
+  { baseUrl = '' }: QueueInput,
+): Promise<void> {
+  if (job.finished_at === null) return
+  const dueAt = database.steadyClock.now()
+  await emitJobEvent(trx, job, { now: job.finished_at, dueAt, random, baseUrl })
 }
 
 type Owner = { readonly accountId: string; readonly plan: Plan }

@@ -416,6 +416,16 @@ const ROWS: Readonly<Record<Key, Row>> = {
     ],
     fallback: 17,
   },
+  externalMaxAgeMs: {
+    good: [['7', 7 * 86_400_000]],
+    bad: [['-1', /a number from 0 to 3650/]],
+    fallback: 90 * 86_400_000,
+  },
+  externalUnknownMaxAgeMs: {
+    good: [['0', 0]],
+    bad: [['4000', /a number from 0 to 3650/]],
+    fallback: 30 * 86_400_000,
+  },
   keepResultsMs: {
     good: [
       ['7', 7 * 86_400_000],

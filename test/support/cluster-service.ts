@@ -16,7 +16,7 @@ import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import type { PoolTimings } from '../../src/db/postgres/connect-backoff.ts'
 import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
-import { type Clock, systemClock } from '../../src/platform/clock.ts'
+import { type Clock, DAY, systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
@@ -87,6 +87,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
       webhookAllowRanges: [],
       metricsToken: null,
       reacherApi: false,
+      externalAges: { externalMaxAgeMs: 90 * DAY, externalUnknownMaxAgeMs: 30 * DAY },
       actionPolicy: 'balanced',
       ...given.settings,
     },

@@ -18,7 +18,7 @@ import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
 import { createDownload } from '../../src/outbound/download.ts'
-import { systemClock } from '../../src/platform/clock.ts'
+import { DAY, systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
 import { createSecretBox } from '../../src/platform/secret-box.ts'
 import { underContract } from '../api/contract/contract.ts'
@@ -102,6 +102,7 @@ export async function createTestService({
       webhookAllowRanges: [],
       metricsToken: null,
       reacherApi: false,
+      externalAges: { externalMaxAgeMs: 90 * DAY, externalUnknownMaxAgeMs: 30 * DAY },
       actionPolicy: 'balanced',
       dataDir,
       ...given.settings,

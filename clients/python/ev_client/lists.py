@@ -117,6 +117,8 @@ class Lists:
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         all_addresses: Optional[bool] = None,
+        keep_external: Optional[bool] = None,
+        external_date: Optional[str] = None,
         name: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
@@ -138,6 +140,9 @@ class Lists:
             encoding: Label of the encoding, such as ``windows-1252``. Default: detected.
             all_addresses: True verifies every address of a row, each as a separate row; False
                 one per row. Default: True for a list without a header if ``column`` is not given.
+            keep_external: True keeps recent results of other services that the file has in its
+                columns; their rows are not verified and not charged.
+            external_date: When the file with these results was exported, as ``2026-03-01``.
             name: Display name of the job.
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
@@ -159,6 +164,8 @@ class Lists:
             header=header,
             encoding=encoding,
             all_addresses=all_addresses,
+            keep_external=keep_external,
+            external_date=external_date,
             name=name,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
@@ -180,6 +187,8 @@ class Lists:
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         all_addresses: Optional[bool] = None,
+        keep_external: Optional[bool] = None,
+        external_date: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
@@ -196,6 +205,8 @@ class Lists:
             header=header,
             encoding=encoding,
             all_addresses=all_addresses,
+            keep_external=keep_external,
+            external_date=external_date,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,
@@ -215,6 +226,8 @@ class Lists:
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         all_addresses: Optional[bool] = None,
+        keep_external: Optional[bool] = None,
+        external_date: Optional[str] = None,
         name: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
@@ -240,6 +253,8 @@ class Lists:
             header=header,
             encoding=encoding,
             all_addresses=all_addresses,
+            keep_external=keep_external,
+            external_date=external_date,
             name=name,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
@@ -261,6 +276,8 @@ class Lists:
         header: Optional[bool] = None,
         encoding: Optional[str] = None,
         all_addresses: Optional[bool] = None,
+        keep_external: Optional[bool] = None,
+        external_date: Optional[str] = None,
         deduplicate: Optional[bool] = None,
         check_smtp: Optional[bool] = None,
         force_refresh: Optional[bool] = None,
@@ -274,6 +291,8 @@ class Lists:
             header=header,
             encoding=encoding,
             all_addresses=all_addresses,
+            keep_external=keep_external,
+            external_date=external_date,
             deduplicate=deduplicate,
             check_smtp=check_smtp,
             force_refresh=force_refresh,

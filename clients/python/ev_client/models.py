@@ -45,6 +45,11 @@ Reason = Literal[
         "smtp_skipped",
         "no_address",
         "unexpected_error",
+        "external_deliverable",
+        "external_risky",
+        "external_do_not_mail",
+        "external_undeliverable",
+        "external_unknown",
     ]
 
 ReverifyJob = Any
@@ -932,6 +937,15 @@ class DownloadRow(_DownloadRowKeywords):
     mx_host: NotRequired[Optional[str]]
     # When the address was verified. For a cached result, this is in the past.
     checked_at: NotRequired[str]
+    # The service whose result the list brought with it. ev has not tested the address. Only
+    # present in rows with such a result.
+    checked_by: NotRequired[Literal[
+        "zerobounce",
+        "neverbounce",
+        "kickbox",
+        "reacher",
+        "ev",
+    ]]
     # Operator of the mail servers of the domain.
     operator: NotRequired[Optional[str]]
     # SMTP reply code of the mail server. Null if it didn't reply.
@@ -1129,6 +1143,8 @@ class Evidence(TypedDict):
     dialogue: NotRequired[List[str]]
     # Signals from outside the SMTP session. Only present if signals are turned on.
     signals: NotRequired[List[EvidenceSignal]]
+    # What another service said about the address. Only present if ev has not tested it.
+    external: NotRequired[EvidenceExternal]
     # The newest feedback about the address.
     feedback: NotRequired[EvidenceFeedback]
     # The feedback about a catch-all domain.
@@ -1255,6 +1271,23 @@ class EvidenceSignal(TypedDict):
     # Points added to the confidence that the address isn't deliverable.
     shift: int
     detail: str
+
+
+class EvidenceExternal(TypedDict):
+    """What another service said about the address. Only present if ev has not tested it."""
+
+    summary: str
+    by: Literal[
+        "zerobounce",
+        "neverbounce",
+        "kickbox",
+        "reacher",
+        "ev",
+    ]
+    # The word of the service.
+    status: str
+    # Its second word, such as a sub-status.
+    detail: Optional[str]
 
 
 class EvidenceFeedback(TypedDict):
@@ -1459,6 +1492,17 @@ class FileDryRun(TypedDict):
     has_several: bool
     # Whether every address of a row is verified, each as a separate row.
     all_addresses: bool
+    # The service whose results the file has in its columns. Null if none is recognized.
+    external_source: Optional[Literal[
+        "zerobounce",
+        "neverbounce",
+        "kickbox",
+        "reacher",
+        "ev",
+    ]]
+    # Rows that keep such a result because `keep_external` is true. They are not verified and
+    # not charged.
+    kept_external: int
     rows: Optional[int]
     total_emails: Optional[int]
     # Rows with a well-formed address. It doesn't have to exist.
@@ -2362,6 +2406,17 @@ class QueuedFile(TypedDict):
     has_several: bool
     # Whether every address of a row is verified, each as a separate row.
     all_addresses: bool
+    # The service whose results the file has in its columns. Null if none is recognized.
+    external_source: Optional[Literal[
+        "zerobounce",
+        "neverbounce",
+        "kickbox",
+        "reacher",
+        "ev",
+    ]]
+    # Rows that keep such a result because `keep_external` is true. They are not verified and
+    # not charged.
+    kept_external: int
 
 
 class RecordedFeedback(TypedDict):
@@ -2444,6 +2499,9 @@ class ResultRow(_ResultRowKeywords):
     # Reply of the mail server. If it didn't reply, what happened instead.
     smtp_text: Optional[str]
     checked_at: Optional[str]
+    # Who obtained the result: `ev`, `sandbox` for a simulated one, or the service whose
+    # result the list brought with it.
+    checked_by: Optional[str]
     # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
 
@@ -2779,6 +2837,15 @@ class SingleResult(_SingleResultKeywords):
     # When the address was verified. For a cached result, this is in the past.
     checked_at: NotRequired[str]
     evidence: NotRequired[Evidence]
+    # The service whose result the list brought with it. ev has not tested the address. Only
+    # present in rows with such a result.
+    checked_by: NotRequired[Literal[
+        "zerobounce",
+        "neverbounce",
+        "kickbox",
+        "reacher",
+        "ev",
+    ]]
     # The result is simulated.
     sandbox: NotRequired[Literal[True]]
 
@@ -2857,6 +2924,13 @@ class UrlRequest(TypedDict):
     # cells of its row. Set to false to verify one address per row. Default: true for a list
     # without a header, unless you set `column`.
     all_addresses: NotRequired[bool]
+    # Set to true to keep recent results of ZeroBounce, NeverBounce, Kickbox, Reacher or ev
+    # that the file has in its columns. Their rows are not verified and not charged, and their
+    # reason begins with `external_`.
+    keep_external: NotRequired[bool]
+    # When the file with these results was exported, such as `2026-03-01`. For rows without a
+    # date of their own; without either, a row is verified.
+    external_date: NotRequired[str]
     # Display name. Default: the name of the file.
     name: NotRequired[str]
     # Set to false to verify and charge an address each time it occurs.

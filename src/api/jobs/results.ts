@@ -236,6 +236,7 @@ const NO_RESULT = {
   smtp_code: null,
   smtp_text: null,
   checked_at: null,
+  checked_by: null,
 }
 
 function presentWhole(stored: ResultRow, policy: ActionPolicy) {

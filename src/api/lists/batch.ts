@@ -9,8 +9,16 @@ import {
   readList,
 } from '../../csv/csv.ts'
 import { readContentHead } from '../../formats/open-content.ts'
+import { parseCheckTime } from '../../formats/vocabulary/read-external.ts'
+import {
+  createExternalReader,
+  describeExternal,
+  type ExternalReader,
+  findExternalSource,
+} from '../../jobs/import/external-results.ts'
 import { LIST_NAME_LENGTH_MAX, toListName } from '../../jobs/import/list-name.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
+import type { Job } from '../../jobs/job-store.ts'
 import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
@@ -25,7 +33,7 @@ import {
   readListOptions,
   toChunks,
 } from './queue.ts'
-import { EXPANDED_BYTES_MAX, type TextUpload } from './upload.ts'
+import { EXPANDED_BYTES_MAX, type FileOptions, type TextUpload } from './upload.ts'
 
 export type BatchDeps = QueueDeps
 
@@ -85,10 +93,19 @@ export async function verifyFile(
   const deduplicate = upload.options.deduplicate ?? true
   const options = await readListOptions(c, service, upload.options)
   const dialect = await findDialect(upload)
-  const rows = storedRows(path, dialect)
-  const listed = { type: 'file' as const, name, deduplicate, source: { dialect }, options, rows }
+  const external = readExternalOptions(service, dialect, upload.options)
+  const rows = storedRows(path, dialect, external.reader)
+  const listed = {
+    type: 'file' as const,
+    name,
+    deduplicate,
+    source: { dialect },
+    options,
+    rows,
+    keepsExternal: external.isKept,
+  }
   return queueList(c, service, listed, (job, estimated) => ({
-    ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
+    ...presentQueued(job, estimated, describeQueued(job, external)),
     ...jobLinks(service, job),
     column: dialect.columnName,
     column_number: dialect.column + 1,
@@ -97,7 +114,42 @@ export async function verifyFile(
     sheet: content.workbook && sanitizeText(content.workbook.sheet, 80),
     rows: job.total,
     ...presentAddressColumns(dialect),
+    external_source: findExternalSource(dialect),
+    // Other rows have no result when the job is queued.
+    kept_external: job.done,
   }))
+}
+
+/** The results of other services that a file has, and whether its rows keep them. */
+export type ExternalOptions = {
+  readonly isKept: boolean
+  /** Null if no row keeps a result. */
+  readonly reader: ExternalReader | null
+}
+
+/** Reads the options about results of other services. Throws ApiError. */
+export function readExternalOptions(
+  { clock, settings }: Pick<BatchDeps, 'clock' | 'settings'>,
+  dialect: ListDialect,
+  { keep_external, external_date: date }: FileOptions,
+): ExternalOptions {
+  const isKept = keep_external ?? false
+  const exportedAt = date === undefined || date === '' ? null : parseCheckTime(date)
+  if (date !== undefined && date !== '') {
+    const given = JSON.stringify(sanitizeText(date, 40))
+    if (exportedAt === null)
+      throw invalid(`"external_date" is ${given}; it must be a date such as 2026-03-01.`)
+    if (!isKept) throw invalid(`"external_date" is ${given}, but "keep_external" is not true.`)
+  }
+  const ages = { ...settings.externalAges, exportedAt, now: clock.now() }
+  return { isKept, reader: isKept ? createExternalReader(dialect, ages) : null }
+}
+
+const invalid = (message: string) => new ApiError('invalid_request', message)
+
+function describeQueued({ id, done }: Job, { isKept, reader }: ExternalOptions): string {
+  const queued = `File queued. Check GET /v1/jobs/${id}`
+  return isKept ? `${queued}. ${describeExternal(reader, done, '"external_date"')}` : queued
 }
 
 /** Presents which columns of a list hold addresses, and whether all of them are verified. */
@@ -112,9 +164,17 @@ export const presentAddressColumns = ({
 })
 
 /** Adds the cells, which are returned with the results. */
-async function* storedRows(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
+async function* storedRows(
+  path: string,
+  dialect: ListDialect,
+  reader: ExternalReader | null,
+): AsyncGenerator<readonly Row[]> {
   for await (const batch of readRows(path, dialect)) {
-    yield batch.map(({ text, cells }) => ({ text, cells: JSON.stringify(cells) }))
+    yield batch.map(({ text, cells }) => ({
+      text,
+      cells: JSON.stringify(cells),
+      external: reader?.read(cells) ?? null,
+    }))
   }
 }
 

@@ -1,12 +1,21 @@
 import type { Context } from 'hono'
-import type { ListDialect } from '../../csv/csv.ts'
+import type { ListDialect, ListRow } from '../../csv/csv.ts'
+import type { ExternalResult } from '../../engine/verdict/external.ts'
+import { findExternalSource } from '../../jobs/import/external-results.ts'
 import { countImportedRows, type ImportCounter } from '../../jobs/import/import-counter.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { creditState, type RateLimitDeps } from '../middleware/rate-limit.ts'
-import { findColumns, presentAddressColumns, readName, readRows } from './batch.ts'
+import {
+  type ExternalOptions,
+  findColumns,
+  presentAddressColumns,
+  readExternalOptions,
+  readName,
+  readRows,
+} from './batch.ts'
 import { emptyList } from './emails.ts'
 import { type QueueDeps, readListOptions } from './queue.ts'
 import type { TextUpload } from './upload.ts'
@@ -32,7 +41,10 @@ export async function dryRun(
   if (preview.length === 0) throw emptyList('The list has no rows.')
   const { signal } = c.req.raw
   const counting = { deduplicate, random: service.random, signal }
-  const tally = isFound ? await countImportedRows(readRows(path, dialect), counting) : null
+  const external = readExternalOptions(service, dialect, options)
+  const tally = isFound
+    ? await countImportedRows(withExternal(readRows(path, dialect), external), counting)
+    : null
   if (signal.aborted) throw clientAborted()
   return c.json({
     success: true,
@@ -47,6 +59,8 @@ export async function dryRun(
     sheet: content.workbook && excerpt(content.workbook.sheet),
     sheets: content.workbook?.sheets.slice(0, SHEETS_MAX).map(excerpt) ?? [],
     ...presentAddressColumns(dialect),
+    external_source: findExternalSource(dialect),
+    kept_external: external.reader?.usable ?? 0,
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.addressCount ?? null),
     credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,
@@ -60,6 +74,15 @@ export async function dryRun(
       })),
     preview,
   })
+}
+
+async function* withExternal(
+  batches: AsyncIterable<readonly ListRow[]>,
+  { reader }: ExternalOptions,
+): AsyncGenerator<readonly { readonly text: string; readonly external: ExternalResult | null }[]> {
+  for await (const batch of batches) {
+    yield batch.map(({ text, cells }) => ({ text, external: reader?.read(cells) ?? null }))
+  }
 }
 
 const PREVIEW_ROWS = 5

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { Row } from '../../jobs/import/load-job.ts'
+import type { ExternalDeps, Row } from '../../jobs/import/load-job.ts'
 import { DEFAULT_JOB_OPTIONS, type Job, type SubmitOptions } from '../../jobs/job-store.ts'
 import { type JobInput, submitJob } from '../../jobs/submit-job.ts'
 import { estimatedTime } from '../../jobs/waits/estimate.ts'
@@ -15,7 +15,7 @@ import {
   readMetadata,
 } from './job-options.ts'
 
-export type QueueDeps = Pick<ApiDeps, 'engine' | 'ledger' | 'random' | 'settings'> &
+export type QueueDeps = Pick<ApiDeps, 'engine' | 'feedback' | 'ledger' | 'random' | 'settings'> &
   IdempotencyDeps &
   JobOptionDeps
 
@@ -23,7 +23,10 @@ export type QueueDeps = Pick<ApiDeps, 'engine' | 'ledger' | 'random' | 'settings
 type Listed = Pick<
   JobInput,
   'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows' | 'isNumbered'
->
+> & {
+  /** Whether rows may keep results of other services. */
+  readonly keepsExternal?: boolean
+}
 
 /**
  * Creates a job from a list. The job, its credits and the response are committed before the
@@ -46,20 +49,33 @@ export async function queueList(
     keyId: key.id,
     plan,
     sandbox,
+    baseUrl: service.settings.baseUrl,
     async afterLoad({ jobId, domains }) {
       estimated = await estimatedTime(service, { jobId, domains, sandbox, checkSmtp })
     },
   }
+  const services = listed.keepsExternal
+    ? { ...service, external: readExternalDeps(service, input) }
+    : service
   return answerWith<Job>(
     c,
     service,
-    beforeCommit => submitJob(service, input, beforeCommit),
+    beforeCommit => submitJob(services, input, beforeCommit),
     job => ({
       status: 200,
       body: { ...present(job, estimated), ...presentJobWebhook(listed.options) },
     }),
   )
 }
+
+/** What decides which results of other services are kept, and adjusts them by own reports. */
+const readExternalDeps = (
+  { engine, feedback }: Pick<QueueDeps, 'engine' | 'feedback'>,
+  { accountId, sandbox }: Pick<JobInput, 'accountId' | 'sandbox'>,
+): ExternalDeps => ({
+  classify: address => engine.classify(address),
+  adjust: async (trx, results) => (sandbox ? results : feedback.adjust(trx, accountId, results)),
+})
 
 /** Queues one address, exactly as it is written, as a job of one row. */
 export function queueOne(

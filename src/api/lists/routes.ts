@@ -251,6 +251,8 @@ const QUEUED_FILE = {
   address_columns: [2],
   has_several: false,
   all_addresses: false,
+  external_source: null,
+  kept_external: 0,
 }
 
 const DRY_RUN = {
@@ -271,6 +273,8 @@ const DRY_RUN = {
   address_columns: [2],
   has_several: false,
   all_addresses: false,
+  external_source: null,
+  kept_external: 0,
   rows: 2,
   total_emails: 2,
   valid_emails: 2,

@@ -210,6 +210,8 @@ export type FileOptions = ListOptionFields & {
   readonly header?: boolean | null | undefined
   readonly encoding?: string | undefined
   readonly all_addresses?: boolean | null | undefined
+  readonly keep_external?: boolean | null | undefined
+  readonly external_date?: string | undefined
   readonly name?: unknown
   readonly deduplicate?: boolean | null | undefined
 }
@@ -221,6 +223,8 @@ export const readFileOptions = (fields: Upload['fields']): FileOptions => ({
   header: readFlag(fields, 'header'),
   encoding: fields.get('encoding'),
   all_addresses: readFlag(fields, 'all_addresses'),
+  keep_external: readFlag(fields, 'keep_external'),
+  external_date: fields.get('external_date'),
   name: fields.get('name'),
   deduplicate: readFlag(fields, 'deduplicate'),
   check_smtp: readFlag(fields, 'check_smtp'),

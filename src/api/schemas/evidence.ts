@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
 
 // The schema of evidence. `presentEvidence` returns it; a test compares both types.
 
@@ -100,6 +101,15 @@ const Feedback = z.object({
   }),
 })
 
+const External = z.object({
+  summary: z.string().openapi({
+    example: 'ZeroBounce says "valid". ev has not tested this address.',
+  }),
+  by: z.enum(EXTERNAL_SOURCES),
+  status: z.string().openapi({ description: 'The word of the service.' }),
+  detail: z.string().nullable().openapi({ description: 'Its second word, such as a sub-status.' }),
+})
+
 const share = z.number().min(0).max(1)
 const count = z.number().min(0)
 
@@ -195,6 +205,10 @@ export const Evidence = z
     }),
     signals: z.array(Signal).optional().openapi({
       description: 'Signals from outside the SMTP session. Only present if signals are turned on.',
+    }),
+    external: External.optional().openapi({
+      description:
+        'What another service said about the address. Only present if ev has not tested it.',
     }),
     feedback: Feedback.optional().openapi({
       description: 'The newest feedback about the address.',

@@ -23,6 +23,10 @@ const shown = {
   did_you_mean: z.string().nullable(),
   ...hostFields,
   checked_at: z.string().nullable().openapi({ format: 'date-time' }),
+  checked_by: z.string().nullable().openapi({
+    description:
+      'Who obtained the result: `ev`, `sandbox` for a simulated one, or the service whose result the list brought with it.',
+  }),
 }
 
 const ResultRow = z
@@ -201,6 +205,7 @@ export const RESULTS_EXAMPLE = {
         smtp_code: 250,
         smtp_text: 'Ok',
         checked_at: '2026-03-21T10:30:00.000Z',
+        checked_by: 'ev',
       },
     ],
     next_cursor: 'WzEyXQ',

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
 import { RESULT_FIELDS } from '../../engine/verdict/result-fields.ts'
 import {
@@ -107,6 +108,10 @@ export const SingleResult = z
   .object({
     ...plainFields,
     ...includedFields,
+    checked_by: z.enum(EXTERNAL_SOURCES).optional().openapi({
+      description:
+        'The service whose result the list brought with it. ev has not tested the address. Only present in rows with such a result.',
+    }),
     sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
   })
   .openapi('SingleResult')

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
 import { LIST_NAME_LENGTH_MAX } from '../../jobs/import/list-name.ts'
 import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../../jobs/metadata.ts'
 import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
@@ -167,6 +168,7 @@ const fileText = {
   column: z.string().max(COLUMN_NAME_LENGTH_MAX),
   sheet: z.string().max(255),
   encoding: z.string().max(100),
+  externalDate: z.string().max(40),
 }
 
 const SHEET = 'Name of the sheet to read from a workbook. Default: the first visible sheet.'
@@ -174,6 +176,10 @@ const FILE_NAME = 'Display name. Default: the name of the file.'
 const HEADER = 'Whether the first row contains column names. Default: detected.'
 const ALL_ADDRESSES =
   'Set to true to verify every address of a row, each as a separate row with the other cells of its row. Set to false to verify one address per row. Default: true for a list without a header, unless you set `column`.'
+const KEEP_EXTERNAL =
+  'Set to true to keep recent results of ZeroBounce, NeverBounce, Kickbox, Reacher or ev that the file has in its columns. Their rows are not verified and not charged, and their reason begins with `external_`.'
+const EXTERNAL_DATE =
+  'When the file with these results was exported, such as `2026-03-01`. For rows without a date of their own; without either, a row is verified.'
 const ENCODING =
   'Encoding of the file, as a WHATWG label such as `windows-1252`. Default: detected.'
 const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or verified.'
@@ -193,6 +199,8 @@ export const FileRequest = z
     header: z.enum(['true', 'false']).optional().openapi({ description: HEADER }),
     encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.enum(['true', 'false']).optional().openapi({ description: ALL_ADDRESSES }),
+    keep_external: z.enum(['true', 'false']).optional().openapi({ description: KEEP_EXTERNAL }),
+    external_date: fileText.externalDate.optional().openapi({ description: EXTERNAL_DATE }),
     name: z.string().max(LIST_NAME_LENGTH_MAX).optional().openapi({ description: FILE_NAME }),
     deduplicate: z.enum(['true', 'false']).optional(),
     check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
@@ -243,6 +251,8 @@ export const UrlRequest = z
     header: z.boolean().optional().openapi({ description: HEADER }),
     encoding: fileText.encoding.optional().openapi({ description: ENCODING }),
     all_addresses: z.boolean().optional().openapi({ description: ALL_ADDRESSES }),
+    keep_external: z.boolean().optional().openapi({ description: KEEP_EXTERNAL }),
+    external_date: fileText.externalDate.optional().openapi({ description: EXTERNAL_DATE }),
     name: name.openapi({ description: FILE_NAME }),
     deduplicate,
     ...optionFields,
@@ -328,6 +338,14 @@ const addressFields = {
   }),
   all_addresses: z.boolean().openapi({
     description: 'Whether every address of a row is verified, each as a separate row.',
+  }),
+  external_source: z.enum(EXTERNAL_SOURCES).nullable().openapi({
+    description:
+      'The service whose results the file has in its columns. Null if none is recognized.',
+  }),
+  kept_external: z.int().min(0).openapi({
+    description:
+      'Rows that keep such a result because `keep_external` is true. They are not verified and not charged.',
   }),
 }
 

@@ -236,6 +236,13 @@ export const SCORES: Readonly<Record<Reason, number>> = {
   dns_error: 40,
   unexpected_error: 40,
 
+  // Only rows of lists have these.
+  external_deliverable: 60,
+  external_risky: 50,
+  external_do_not_mail: 5,
+  external_undeliverable: 0,
+  external_unknown: 40,
+
   mailbox_disabled: 0,
   rejected_email: 0,
   invalid_email: 0,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { listFiles } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { ListDialect } from '../../csv/csv.ts'
-import { type Database, openDatabase, write } from '../../db/database.ts'
+import { type Database, openDatabase, type Trx, write } from '../../db/database.ts'
 import {
   acquireLock,
   jobLock,
@@ -10,6 +10,7 @@ import {
   type LockPlace,
   refuseHardLinks,
 } from '../../db/file-lock.ts'
+import type { Address } from '../../engine/address/address.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
@@ -19,6 +20,7 @@ import { presentBounces, presentProjection } from '../../feedback/present-projec
 import { type BounceProjection, projectBounces, projectList } from '../../feedback/projection.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
+import { createExternalReader } from '../../jobs/import/external-results.ts'
 import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { canonicalPath } from '../../platform/directory.ts'
@@ -38,6 +40,7 @@ import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
 import { startInterruption } from '../stop-signals.ts'
 import { wrapLines } from '../width.ts'
+import { checkExternalDate, parseExternalDate } from './external-date.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
 import {
@@ -100,6 +103,7 @@ export async function bulkCommand(
   const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
   const format = chooseFormat(given, flags.format)
   checkVocabulary(flags.vocabulary, format)
+  checkExternalDate(flags)
   const metadata = parseMetadataFlags(flags.metadata)
   const list = isUrl(file) ? file : toPath(file)
   return bulk(context, list, { ...flags, format, output: toPath(given), metadata }, null)
@@ -185,7 +189,17 @@ async function processList(
     // The lock protects the job of this list from deletion, however old the job is.
     await cleanUp(context, database, config)
     if (flags.sandbox) say(SIMULATED)
-    const job = await openJob(context, database, { sourceKey, list, flags, resumed, say })
+    const external = flags.keepExternal
+      ? readExternal(database, config, { list, lists, flags })
+      : null
+    const job = await openJob(context, database, {
+      sourceKey,
+      list,
+      flags,
+      resumed,
+      say,
+      external,
+    })
     checkRowCount(job.total, flags.format)
     const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
     if (hint !== null) say(`note: ${hint}`)
@@ -203,6 +217,25 @@ async function processList(
   } finally {
     for (const lock of locks) lock.release()
     await database.close()
+  }
+}
+
+/** Returns what reads the results of other services that rows keep. */
+function readExternal(
+  database: Database,
+  config: Config,
+  { list, lists, flags }: Pick<BulkInput, 'lists' | 'flags'> & { readonly list: ListFile },
+) {
+  const feedback = new FeedbackKnowledge(database, config)
+  return {
+    reader: createExternalReader(list.dialect, {
+      exportedAt: parseExternalDate(flags.externalDate),
+      now: database.clock.now(),
+      ...config,
+    }),
+    classify: (address: Address) => lists.classifier.of(address),
+    adjust: async (trx: Trx, results: readonly Result[]) =>
+      flags.sandbox ? results : feedback.adjust(trx, OWNER, results),
   }
 }
 

@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto'
 import { SMTP_PORT } from '../../config/engine-settings.ts'
 import type { Config } from '../../config/settings.ts'
-import { readList } from '../../csv/csv.ts'
+import { type ListDialect, readList } from '../../csv/csv.ts'
 import type { Database } from '../../db/database.ts'
+import { SOURCE_TITLES } from '../../engine/verdict/external.ts'
 import { deleteJob } from '../../jobs/delete-job.ts'
+import {
+  describeExternal,
+  type ExternalReader,
+  findExternalSource,
+} from '../../jobs/import/external-results.ts'
 import { ImportCounter } from '../../jobs/import/import-counter.ts'
-import { queueJob } from '../../jobs/import/item-import.ts'
-import { RowImporter } from '../../jobs/import/load-job.ts'
+import { countDone, type KeptCounts, queueJob } from '../../jobs/import/item-import.ts'
+import { type ExternalDeps, RowImporter } from '../../jobs/import/load-job.ts'
 import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../jobs/job-store.ts'
 import type { JobState } from '../../jobs/tables.ts'
 import { EvError } from '../../platform/error.ts'
@@ -26,13 +32,14 @@ import { readAsBefore, type SourceFlags, toSource } from './list-source.ts'
  */
 export function sourceKeyFor(
   list: ListFile,
-  { sandbox = false }: SourceFlags,
+  { sandbox = false, keepExternal = false, externalDate }: SourceFlags,
   { smtpPort, allowRanges }: Pick<Config, 'smtpPort' | 'allowRanges'>,
 ): string {
   const { column, encoding, header, allAddresses = null } = list.dialect
   const options = [list.path, list.digest, column, encoding, header !== null, sandbox]
   const isPublic = smtpPort === SMTP_PORT && allowRanges.length === 0
-  const optional = [list.sheet, isPublic ? null : { smtpPort, allowRanges }, allAddresses]
+  const external = keepExternal ? { externalDate: externalDate ?? null } : null
+  const optional = [list.sheet, isPublic ? null : { smtpPort, allowRanges }, allAddresses, external]
   return createHash('sha256')
     .update(JSON.stringify([...options, ...optional.filter(one => one !== null)]))
     .digest('hex')
@@ -45,6 +52,8 @@ type JobRequest = {
   /** The job that must match the list; null if any job may. */
   readonly resumed: Job | null
   readonly say: (text: string) => void
+  /** Reads results of other services that rows keep; null to verify every row. */
+  readonly external: (ExternalDeps & { readonly reader: ExternalReader | null }) | null
 }
 
 /** Returns the unfinished job of this list, or creates one and imports the rows. */
@@ -53,7 +62,7 @@ export async function openJob(
   database: Database,
   request: JobRequest,
 ): Promise<Job> {
-  const { sourceKey, list, flags, resumed, say } = request
+  const { sourceKey, list, flags, resumed, say, external } = request
   if (resumed !== null && resumed.source_key !== sourceKey) throw listChanged(resumed, list)
   const earlier = await unfinishedJob(database, sourceKey)
   if (resumed !== null && earlier === null) throw noLongerResumable(resumed)
@@ -71,9 +80,10 @@ export async function openJob(
   }
   const id = `job_${context.random.token(16)}`
   await createJob(database, { id, sourceKey, source: JSON.stringify(toSource(list, flags)) })
-  const { total, duplicates, malformed, noAddress } = await importRows(context, database, id, list)
+  const { counter, kept } = await importRows(context, database, id, request)
+  const { total, duplicates, malformed, noAddress } = counter
   const counted = { total, duplicates }
-  const job = await queueJob(database, id, { counted, malformed, noAddress })
+  const job = await queueJob(database, id, { counted, malformed, noAddress, kept })
   const twice = job.duplicates === 0 ? '' : `; ${duplicatesText(job.duplicates)} verified once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
   const sheet = list.sheet === null ? '' : ` of sheet ${sanitizeText(list.sheet, 40)}`
@@ -82,6 +92,9 @@ export async function openJob(
   )
   const note = describeUnverified(list.dialect)
   if (note !== null) say(`note: ${note}`)
+  if (external !== null) {
+    say(`note: ${describeExternal(external.reader, countDone(kept), '--external-date')}`)
+  } else if (findExternalSource(list.dialect) !== null) say(`note: ${hasExternal(list.dialect)}`)
   return job
 }
 
@@ -122,21 +135,31 @@ const noLongerResumable = ({ id }: Job) =>
     `Another ev process has finished or deleted ${id}. To list jobs, run "ev jobs".`,
   )
 
+const hasExternal = (dialect: ListDialect) => {
+  const source = findExternalSource(dialect)
+  const title = source === null ? '' : SOURCE_TITLES[source]
+  return `The list has results of ${title}. Rows are verified nevertheless; to keep recent results, add --keep-external.`
+}
+
 /** Stores the rows of a list and returns their counts. */
 async function importRows(
   { random }: CliContext,
   database: Database,
   jobId: string,
-  list: ListFile,
-): Promise<ImportCounter> {
+  { list, external }: Pick<JobRequest, 'list' | 'external'>,
+): Promise<{ readonly counter: ImportCounter; readonly kept: KeptCounts }> {
   const counter = new ImportCounter({ deduplicate: true, random })
-  const importer = new RowImporter({ database }, jobId, counter)
+  const deps = external === null ? { database } : { database, external }
+  const importer = new RowImporter(deps, jobId, counter)
+  const reader = external?.reader ?? null
   for await (const rows of readList(list.bytes(), list.dialect)) {
     // The cells are read from the list again for the output.
-    await importer.add(rows.map(({ text }) => ({ text })))
+    await importer.add(
+      rows.map(({ text, cells }) => ({ text, external: reader?.read(cells) ?? null })),
+    )
   }
   await importer.end()
-  return counter
+  return { counter, kept: await importer.countKept() }
 }
 
 const duplicatesText = (count: number) =>

@@ -43,6 +43,10 @@ export type BulkSource = {
   readonly format: Format
   /** Whose columns and words are written; null or left out for those of ev. */
   readonly vocabulary?: Vocabulary | null
+  /** Whether rows keep results of other services. */
+  readonly keepExternal?: boolean
+  /** When the export with these results was made, as given; null or left out if it is not known. */
+  readonly externalDate?: string | null
   readonly sandbox: boolean
   readonly wait: boolean
   /** Left out in a job of an earlier version, which skipped blank rows. */
@@ -68,6 +72,8 @@ export type SourceFlags = {
   readonly deduplicate?: DeduplicateBy
   readonly format?: Format
   readonly vocabulary?: Vocabulary
+  readonly keepExternal?: boolean
+  readonly externalDate?: string
   readonly sandbox?: boolean
   readonly wait?: boolean
   readonly metadata?: Metadata
@@ -91,6 +97,8 @@ export function toSource({ path, kept, name, dialect }: ListFile, flags: SourceF
     deduplicate: flags.deduplicate ?? null,
     format: flags.format ?? 'csv',
     vocabulary: flags.vocabulary ?? null,
+    keepExternal: flags.keepExternal ?? false,
+    externalDate: flags.externalDate ?? null,
     sandbox: flags.sandbox ?? false,
     wait: flags.wait ?? true,
     countsBlankRows: dialect.countsBlankRows ?? false,
@@ -109,12 +117,14 @@ export const toFlags = ({
   deduplicate,
   allAddresses,
   vocabulary,
+  externalDate,
   ...rest
 }: BulkSource): SourceFlags => ({
   ...rest,
   ...(deduplicate === null ? {} : { deduplicate }),
   ...(only === null ? {} : { only }),
   ...(action == null ? {} : { action }),
+  ...(externalDate == null ? {} : { externalDate }),
   ...(vocabulary == null ? {} : { vocabulary }),
   ...(column === null ? {} : { column }),
   // Null, or undefined in a job of an earlier version, is the first sheet.

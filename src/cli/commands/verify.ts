@@ -101,6 +101,14 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
       'write only rows with these actions: send, send_with_care, retry_later, suppress',
     )
     .addOption(vocabularyOption())
+    .option(
+      '--keep-external',
+      'keep recent results of other services that the list has, and do not verify their rows',
+    )
+    .option(
+      '--external-date <date>',
+      'when the list with these results was exported, such as 2026-03-01, if it has no dates',
+    )
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')

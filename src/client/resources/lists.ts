@@ -21,6 +21,10 @@ export type FileOptions = CreateOptions & {
   readonly sheet?: string | undefined
   /** Whether the first row is a header. Default: detected. */
   readonly header?: boolean | undefined
+  /** True keeps recent results of other services that the file has in its columns. */
+  readonly keep_external?: boolean | undefined
+  /** When the file with these results was exported, such as `2026-03-01`. */
+  readonly external_date?: string | undefined
   /** Name of the job. */
   readonly name?: string | undefined
   readonly deduplicate?: boolean | undefined
@@ -120,13 +124,16 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
   const { filename, column, sheet, header, name, deduplicate, ...others } = options
-  const { check_smtp, force_refresh, metadata, notify, webhook_url, ...rest } = others
+  const { check_smtp, force_refresh, metadata, notify, webhook_url, ...kept } = others
+  const { keep_external, external_date, ...rest } = kept
   const form = new FormData()
   const checks = { deduplicate, check_smtp, force_refresh, notify }
   const fields = {
     column,
     sheet,
     header,
+    keep_external,
+    external_date,
     name,
     ...checks,
     dry_run: dryRun,

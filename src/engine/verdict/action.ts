@@ -136,6 +136,20 @@ export const ACTION_ROWS: Readonly<Record<ActionCase, Row>> = {
   probe_blocked: row('The mail server blocked the verifier, not the address', RETRY),
   smtp_skipped: row('The mail server was not contacted', RETRY),
   unexpected_error: row('The verification failed with an internal error', RETRY),
+  external_deliverable: row(
+    'Another service found the address deliverable, and ev has not tested it',
+    ['retry_later', 'send_with_care', 'send'],
+    { retry_later: 'verify it' },
+  ),
+  external_risky: row(
+    'Another service found the address risky, and ev has not tested it',
+    UNCONFIRMED,
+  ),
+  external_do_not_mail: row('Another service advises against mail to the address', SUPPRESS),
+  external_undeliverable: row('Another service found the address undeliverable', SUPPRESS),
+  external_unknown: row('Another service could not check the address', RETRY, {
+    retry_later: 'verify it',
+  }),
   no_address: row('The row has no address', SUPPRESS, { suppress: 'there is nothing to send to' }),
 }
 

@@ -5,6 +5,7 @@ import { retryAfterSeconds } from '../probe/retry-policy.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { describeOutcome } from '../smtp/outcome-text.ts'
 import { type Action, type ActionPolicy, DEFAULT_ACTION_POLICY, decide } from './action.ts'
+import { SOURCE_TITLES } from './external.ts'
 import { type Evidence, type Result, toClass } from './verdict.ts'
 
 /** Optional parts of a presented result. */
@@ -22,11 +23,13 @@ export function presentResult(
   policy: ActionPolicy = DEFAULT_ACTION_POLICY,
 ) {
   const retryAfter = retryAfterSeconds(result)
+  const { external } = result.evidence
   return {
     ...plainResult(result, policy),
     ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(include.includes('flags') ? presentFlags(result) : {}),
     ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
+    ...(external === undefined ? {} : { checked_by: external.by }),
     ...(isSimulated(result) ? { sandbox: true } : {}),
   } satisfies Json
 }
@@ -104,12 +107,21 @@ function presentEvidence(evidence: Evidence) {
       ? {}
       : { dialogue: evidence.dialogue.map(line => sanitizeText(line, 512)) }),
     ...(evidence.signals === undefined ? {} : { signals: presentSignals(evidence.signals) }),
+    ...presentExternal(evidence),
     ...presentFeedback(evidence),
   }
 }
 
 const presentSignals = (signals: NonNullable<Evidence['signals']>) =>
   signals.map(({ name, shift, detail }) => ({ name, shift, detail: sanitizeText(detail) }))
+
+function presentExternal({ external }: Evidence) {
+  if (external === undefined) return {}
+  const { by, status, detail } = external
+  const source = by === 'ev' ? 'An earlier export of ev' : SOURCE_TITLES[by]
+  const summary = `${source} says "${status}". ev has not tested this address.`
+  return { external: { summary, by, status, detail } }
+}
 
 /** Only results of an account that gives feedback have these fields. */
 function presentFeedback({ feedback, domainFeedback, calibration }: Evidence) {
@@ -194,7 +206,7 @@ export const RESULT_COLUMNS = [
   ...(['action', 'confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record'] as const),
   ...(['smtp_valid', 'is_disposable', 'is_role', 'is_catch_all', 'is_free'] as const),
   ...(['did_you_mean', 'operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'] as const),
-  ...(['canonical', 'simulated'] as const),
+  ...(['canonical', 'simulated', 'checked_by'] as const),
 ]
 
 type ColumnName = (typeof RESULT_COLUMNS)[number]
@@ -222,6 +234,7 @@ const WORDS = [
   'risk_level',
   'reason',
   'checked_at',
+  'checked_by',
 ] as const satisfies ColumnName[]
 
 /**
@@ -268,6 +281,7 @@ export function columnValues(result: Result, action: Action): ColumnValues {
     checked_at: isoTime(result.checkedAt),
     canonical: evidence.flags?.canonical ?? null,
     simulated: isSimulated(result),
+    checked_by: presentCheckedBy(result),
   } satisfies Record<ColumnName, ColumnValue>
 }
 
@@ -286,8 +300,12 @@ const getValid = ({ verdict }: Result): boolean | null =>
 /** Whether a result comes from the sandbox: no mail server was contacted. */
 export const isSimulated = ({ evidence }: Result): boolean => evidence.skipped === 'sandbox'
 
-/** Returns who obtained a result: `ev`, or `sandbox` for one that is simulated. */
-export const presentCheckedBy = (result: Result): string => (isSimulated(result) ? 'sandbox' : 'ev')
+/**
+ * Returns who obtained a result: `ev`, the service of an external result, or `sandbox` for one that
+ * is simulated.
+ */
+export const presentCheckedBy = (result: Result): string =>
+  result.evidence.external?.by ?? (isSimulated(result) ? 'sandbox' : 'ev')
 
 /** Returns a result as a table row for display. */
 export function presentRow(result: Result, policy: ActionPolicy) {
@@ -309,6 +327,7 @@ export function presentRow(result: Result, policy: ActionPolicy) {
     smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
     smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
     checked_at: isoTime(result.checkedAt),
+    checked_by: presentCheckedBy(result),
   } satisfies Json
 }
 

@@ -1,4 +1,4 @@
-/** The 26 reasons of a verdict, each with its verdict template. */
+/** The 31 reasons of a verdict, each with its verdict template. */
 
 export type Risk = 'low' | 'medium' | 'high' | 'unknown'
 
@@ -53,6 +53,9 @@ function template(
   return { class: resultClass, valid, deliverable, risk, confidence, details: details(marks) }
 }
 
+/** ev has not measured the other service, so it is as certain as not. */
+const EXTERNAL_CONFIDENCE = 50
+
 export const VERDICT_BY_REASON = {
   accepted_email: template(true, true, 'low', 95, 'TTTT'),
   role_account: template(true, true, 'medium', 80, 'TTTT'),
@@ -80,6 +83,11 @@ export const VERDICT_BY_REASON = {
   smtp_skipped: template(false, false, 'unknown', 30, 'TTTF'),
   no_address: template(false, false, 'unknown', 0, 'FFFF'),
   unexpected_error: template(false, false, 'unknown', 0, 'TFF*'),
+  external_deliverable: template(true, true, 'low', EXTERNAL_CONFIDENCE, 'TFFF'),
+  external_risky: template(true, false, 'medium', EXTERNAL_CONFIDENCE, 'TFFF'),
+  external_do_not_mail: template(true, false, 'high', EXTERNAL_CONFIDENCE, 'TFFF'),
+  external_undeliverable: template(false, false, 'high', EXTERNAL_CONFIDENCE, 'TFFF'),
+  external_unknown: template(false, false, 'unknown', 0, 'TFFF'),
 } as const satisfies Record<string, VerdictTemplate>
 
 /** For `possible_typo` if the domain is a catch-all, or uses a parking or trap service. */
@@ -238,5 +246,32 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     name: 'Internal error',
     means: 'An internal error occurred in ev.',
     todo: 'Try again, and report it if it happens again.',
+  },
+  external_deliverable: {
+    name: 'External: deliverable',
+    means:
+      'The list says that another service found the address deliverable. ev has not tested it.',
+    todo: 'Send small batches and watch for bounces, or verify it.',
+  },
+  external_risky: {
+    name: 'External: risky',
+    means: 'The list says that another service found the address risky. ev has not tested it.',
+    todo: 'Send small batches and watch for bounces, or verify it.',
+  },
+  external_do_not_mail: {
+    name: 'External: do not mail',
+    means: 'The list says that another service advises against mail. ev has not tested it.',
+    todo: 'Do not send.',
+  },
+  external_undeliverable: {
+    name: 'External: undeliverable',
+    means:
+      'The list says that another service found the address undeliverable. ev has not tested it.',
+    todo: 'Remove it, or verify it.',
+  },
+  external_unknown: {
+    name: 'External: unknown',
+    means: 'The list says that another service could not check the address, and neither has ev.',
+    todo: 'Verify it.',
   },
 }

@@ -159,6 +159,7 @@ function shortenEvidence(email: string, evidence: Evidence): StoredEvidence {
     feedback: evidence.feedback,
     domainFeedback: evidence.domainFeedback,
     calibration: evidence.calibration,
+    external: evidence.external,
   } satisfies Record<keyof Evidence, unknown>
 }
 
@@ -187,8 +188,10 @@ function readEvidence(
     failure: stored.failure ?? null,
     dialogue: stored.dialogue ?? null,
   }
-  const { signals, feedback, domainFeedback, calibration } = stored
-  const hasMore = [signals, feedback, domainFeedback, calibration].some(one => one !== undefined)
+  const { signals, feedback, domainFeedback, calibration, external } = stored
+  const hasMore = [signals, feedback, domainFeedback, calibration, external].some(
+    one => one !== undefined,
+  )
   return hasMore ? { ...(stored as Partial<Evidence>), ...evidence } : evidence
 }
 

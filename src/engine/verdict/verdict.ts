@@ -40,6 +40,8 @@ export type Evidence = {
   readonly feedback?: FeedbackEvidence
   /** The reports about a catch-all domain; omitted if there are too few. */
   readonly domainFeedback?: DomainFeedback
+  /** What another service said about the address; omitted if ev has checked it. */
+  readonly external?: ExternalEvidence
   /** The measurement of the confidence; omitted if the confidence is fixed. */
   readonly calibration?: CalibrationEvidence
 }
@@ -70,6 +72,13 @@ type FeedbackEvidence = {
   readonly text: string | null
   /** Whether it decided the verdict: no newer evidence contradicts it. */
   readonly decides: boolean
+}
+
+/** A result that the list brought with it, in the words of the service. ev has checked nothing. */
+type ExternalEvidence = {
+  readonly by: 'zerobounce' | 'neverbounce' | 'kickbox' | 'reacher' | 'ev'
+  readonly status: string
+  readonly detail: string | null
 }
 
 /** Numbers of addresses of a domain, and the interval of its bounce rate. */

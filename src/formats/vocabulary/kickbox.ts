@@ -35,6 +35,12 @@ const REASONS: Readonly<Record<Reason, string | null>> = {
   smtp_skipped: null,
   no_address: null,
   unexpected_error: 'unexpected_error',
+  // The server was not asked, so none of the reasons of Kickbox applies.
+  external_deliverable: null,
+  external_risky: null,
+  external_do_not_mail: 'low_quality',
+  external_undeliverable: null,
+  external_unknown: null,
 }
 
 export const KICKBOX: readonly Column[] = [

@@ -27,6 +27,7 @@ const STATUS_BY_REASON: Partial<Readonly<Record<Reason, Status>>> = {
   disposable_email: 'disposable',
   spam_trap: 'invalid',
   blocklisted: 'invalid',
+  external_do_not_mail: 'invalid',
   mailbox_full: 'unknown',
 }
 

@@ -39,6 +39,11 @@ const WORDS: Readonly<Record<Reason, Words>> = {
   smtp_skipped: ['unknown', null],
   no_address: ['unknown', null],
   unexpected_error: ['unknown', 'exception_occurred'],
+  external_deliverable: ['valid', null],
+  external_risky: ['catch-all', null],
+  external_do_not_mail: ['do_not_mail', null],
+  external_undeliverable: ['invalid', null],
+  external_unknown: ['unknown', null],
 }
 
 /** Mail arrived at this address of a catch-all domain. */

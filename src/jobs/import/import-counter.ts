@@ -1,5 +1,6 @@
 import { isFault, parseAddress } from '../../engine/address/address.ts'
 import { canonicalAddress } from '../../engine/address/canonical.ts'
+import type { ExternalResult } from '../../engine/verdict/external.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Repeated } from './item-import.ts'
@@ -40,13 +41,14 @@ export class ImportCounter {
     this.#firsts = o.deduplicate ? new DedupeIndex(o.random) : null
   }
 
-  add(text: string): CountedRow {
+  /** Adds a row; one that keeps an external result is not verified. */
+  add(text: string, isKept = false): CountedRow {
     const position = ++this.total
     const entry = parseRow(text, position)
     const duplicateOf = this.#firsts?.add(entry.dedupeKey, position) ?? null
     if (hasNoAddress(entry)) this.noAddress++
     else if (!isAddress(entry)) this.malformed++
-    else if (duplicateOf === null) this.#countAddress(entry)
+    else if (duplicateOf === null && !isKept) this.#countAddress(entry)
     if (duplicateOf !== null) this.duplicates++
     const { dedupeKey } = entry
     return { position, text: entry.text, dedupeKey, duplicateOf }
@@ -65,15 +67,17 @@ export class ImportCounter {
   }
 }
 
+type CountableRow = { readonly text: string; readonly external?: ExternalResult | null }
+
 /** Counts the rows of a list without storing them; stops early when `signal` aborts. */
 export async function countImportedRows(
-  batches: AsyncIterable<readonly { readonly text: string }[]>,
+  batches: AsyncIterable<readonly CountableRow[]>,
   o: { readonly deduplicate: boolean; readonly random: Random; readonly signal: AbortSignal },
 ): Promise<ImportCounter> {
   const counter = new ImportCounter(o)
   for await (const batch of batches) {
     if (o.signal.aborted) break
-    for (const { text } of batch) counter.add(text)
+    for (const { text, external } of batch) counter.add(text, external != null)
     // Parsing a batch of addresses blocks the event loop.
     await yieldToEventLoop()
   }

@@ -1,8 +1,9 @@
 import { sql, type Transaction } from 'kysely'
 import { addStoredRows } from '../../accounts/account-store.ts'
-import { type Database, writeConcurrent } from '../../db/database.ts'
+import { type Database, type Trx, writeConcurrent } from '../../db/database.ts'
+import type { Reader } from '../../db/reader.ts'
 import type { Schema } from '../../db/schema.ts'
-import { jsonRows } from '../../db/sql-dialect.ts'
+import { jsonRows, textAt } from '../../db/sql-dialect.ts'
 import { encodeResult } from '../../engine/verdict/stored-result.ts'
 import { type Class, isFailure, type Result, toClass } from '../../engine/verdict/verdict.ts'
 import { HOUR } from '../../platform/clock.ts'
@@ -19,29 +20,56 @@ export type NewItem = {
   readonly cells?: string | null
   /** Position of the row that this row duplicates, if known before the list is queued. */
   readonly duplicateOf?: number | null
+  /** The result that the row keeps; left out or null if it is to be verified. */
+  readonly kept?: Result | null
 }
+
+/** Applies what is known about addresses to results, in the transaction that stores them. */
+export type AdjustResults = (trx: Trx, results: readonly Result[]) => Promise<readonly Result[]>
 
 export async function addItems(
   database: Database,
   jobId: string,
   items: readonly NewItem[],
+  adjust: AdjustResults = async (_, results) => results,
 ): Promise<void> {
-  const rows = items.map(({ position, text, dedupeKey, cells = null, duplicateOf = null }) => [
-    position,
-    text,
-    shortenKey(dedupeKey, text),
-    cells,
-    duplicateOf,
-  ])
-  await writeConcurrent(database, trx =>
-    sql`
-      insert into item
-        (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
+  await writeConcurrent(database, async trx => {
+    const kept = await adjustKept(trx, items, adjust)
+    const rows = items.map(({ position, text, dedupeKey, cells = null, duplicateOf = null }) => {
+      const result = kept.get(position)
+      return [
+        ...[position, text, shortenKey(dedupeKey, text), cells, duplicateOf],
+        result === undefined ? null : encodeResult(result),
+        result === undefined ? null : toClass(result.verdict),
+      ]
+    })
+    await sql`
+      insert into item (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at,
+        tries, result, class)
       select cast(${jobId} as text), cast(value ->> 0 as bigint), value ->> 1, value ->> 2,
-        value ->> 3, case when value ->> 4 is null then 'queued' else 'same' end,
-        cast(value ->> 4 as bigint), case when value ->> 4 is null then 1 else 0 end, 0, 0
-      from ${jsonRows(trx, rows)}`.execute(trx),
+        value ->> 3, case when value ->> 4 is not null then 'same'
+          when value ->> 5 is not null then 'done' else 'queued' end,
+        cast(value ->> 4 as bigint), case when value ->> 4 is null then 1 else 0 end, 0, 0,
+        value ->> 5, value ->> 6
+      from ${jsonRows(trx, rows)}`.execute(trx)
+  })
+}
+
+/** Returns the results that rows keep, by position. */
+async function adjustKept(
+  trx: Trx,
+  items: readonly NewItem[],
+  adjust: AdjustResults,
+): Promise<ReadonlyMap<number, Result>> {
+  const kept = items.flatMap(({ position, kept: result }) =>
+    result == null ? [] : [{ position, result }],
   )
+  if (kept.length === 0) return new Map()
+  const adjusted = await adjust(
+    trx,
+    kept.map(({ result }) => result),
+  )
+  return new Map(kept.map(({ position, result }, n) => [position, adjusted[n] ?? result]))
 }
 
 /** Returns the key to store: most addresses are their own key. See `ItemTable.dedupe_key`. */
@@ -72,7 +100,40 @@ export async function markCopies(
   )
 }
 
-/** Queues a job that has all its items. */
+type KeptGroup = { readonly class: Class; readonly rows: number; readonly failed: number }
+
+/** Counts the results of a range of positions, over all rows of the list, with duplicates. */
+export async function countKeptIn(
+  trx: Reader,
+  { jobId, after, end }: { readonly jobId: string; readonly after: number; readonly end: number },
+): Promise<KeptCounts> {
+  const isFailure = sql`class = 'unknown'
+    and ${textAt(trx, sql`result`, ['verdict', 'reason'])} = 'unexpected_error'`
+  const { rows } = await sql<KeptGroup>`
+    select class, sum(copies) as rows, sum(case when ${isFailure} then copies else 0 end) as failed
+    from item where job_id = ${jobId} and position > ${after} and position <= ${end}
+      and state = 'done'
+    group by class`.execute(trx)
+  const kept = { ...NONE_KEPT }
+  for (const { class: klass, rows: count, failed } of rows) {
+    kept[klass] += Number(count)
+    kept.failed += Number(failed)
+  }
+  return kept
+}
+
+export const addKept = (one: KeptCounts, other: KeptCounts): KeptCounts => ({
+  deliverable: one.deliverable + other.deliverable,
+  risky: one.risky + other.risky,
+  undeliverable: one.undeliverable + other.undeliverable,
+  unknown: one.unknown + other.unknown,
+  failed: one.failed + other.failed,
+})
+
+export const countDone = ({ deliverable, risky, undeliverable, unknown }: KeptCounts): number =>
+  deliverable + risky + undeliverable + unknown
+
+/** Queues a job that has all its items; one whose rows all keep a result is completed at once. */
 export function queueJob(
   database: Database,
   jobId: string,
@@ -101,7 +162,13 @@ type QueueOptions = {
 /** Counts of results by class; `failed` are internal failures, which are part of `unknown`. */
 export type KeptCounts = Record<Class | 'failed', number>
 
-const NONE_KEPT: KeptCounts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
+export const NONE_KEPT: KeptCounts = {
+  deliverable: 0,
+  risky: 0,
+  undeliverable: 0,
+  unknown: 0,
+  failed: 0,
+}
 
 /** Like `queueJob`, in a transaction of the caller. */
 export async function queueJobIn(
@@ -120,7 +187,7 @@ export async function queueJobIn(
   const { total, duplicates } = counted
   const reserved =
     reservation === null ? {} : { held: reservation.amount, credit_period: reservation.period }
-  const done = kept.deliverable + kept.risky + kept.undeliverable + kept.unknown
+  const done = countDone(kept)
   const job = await trx
     .updateTable('job')
     .set({
@@ -137,7 +204,7 @@ export async function queueJobIn(
     .returningAll()
     .executeTakeFirstOrThrow()
   await addStoredRows(trx, job)
-  return total === 0 ? completeJob(trx, jobId, now) : job
+  return done === total ? completeJob(trx, jobId, now) : job
 }
 
 type FinishedItem = NewItem & { readonly result: Result }

@@ -1,6 +1,11 @@
 import { creditsLeft, reserveCredits } from '../../accounts/credits/credit-store.ts'
 import { periodStart } from '../../accounts/plan.ts'
 import type { Database, Trx } from '../../db/database.ts'
+import { nextChunk } from '../../db/paging.ts'
+import { type Address, cleanAddress } from '../../engine/address/address.ts'
+import type { AddressFlags } from '../../engine/address/classifier.ts'
+import { type ExternalResult, fromExternal } from '../../engine/verdict/external.ts'
+import type { Result } from '../../engine/verdict/verdict.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import type { Priority } from '../../platform/priority.ts'
 import type { Random } from '../../platform/random.ts'
@@ -9,10 +14,14 @@ import { createJob, type Job } from '../job-store.ts'
 import type { JobType } from '../tables.ts'
 import { ImportCounter } from './import-counter.ts'
 import {
+  type AdjustResults,
   addItems,
+  addKept,
+  countKeptIn,
   type KeptCounts,
   markCopies,
   type NewItem,
+  NONE_KEPT,
   queueJobIn,
   type Repeated,
 } from './item-import.ts'
@@ -33,6 +42,8 @@ export type Row = {
   readonly text: string
   /** JSON of the data returned with the result. */
   readonly cells?: string | null
+  /** The result of another service that the row keeps; left out or null if it is verified. */
+  readonly external?: ExternalResult | null
 }
 
 /** A job with all its rows stored, not yet visible to its account. */
@@ -59,6 +70,15 @@ type LoadDeps = {
   readonly random: Random
   /** Lets requests go before the import; left out if the process serves none. */
   readonly priority?: Pick<Priority, 'yieldToRequests'>
+  /** Only for lists with external results. */
+  readonly external?: ExternalDeps
+}
+
+export type ExternalDeps = {
+  /** Rows that the lists of the owner block, or that are spam traps, are verified. */
+  readonly classify: (address: Address) => AddressFlags
+  /** Applies own reports to results that are kept. */
+  readonly adjust: AdjustResults
 }
 
 /**
@@ -98,7 +118,9 @@ export async function loadJob(
     await importer.end()
     const { total, malformed, noAddress, duplicates, domains } = counter
     const addressCount = addressesMax === null ? null : counter.addressCount
-    return { jobId, submission, total, malformed, noAddress, duplicates, addressCount, domains }
+    const kept = await importer.countKept()
+    const counts = { total, malformed, noAddress, duplicates, addressCount, domains, kept }
+    return { jobId, submission, ...counts }
   } catch (error) {
     await dropLoading(deps.database, jobId)
     throw error
@@ -161,17 +183,20 @@ export class RowImporter {
   readonly #jobId: string
   readonly #counter: ImportCounter
   readonly #rowsMax: number
+  readonly #external: ExternalDeps | null
+  #hasKept = false
   #chunk: NewItem[] = []
   #length = 0
 
   constructor(
-    { database, priority }: Omit<LoadDeps, 'random'>,
+    { database, priority, external }: Omit<LoadDeps, 'random'>,
     jobId: string,
     counter: ImportCounter,
   ) {
     this.#database = database
     this.#yieldToRequests = () => priority?.yieldToRequests('import') ?? yieldToEventLoop()
     this.#jobId = jobId
+    this.#external = external ?? null
     this.#counter = counter
     this.#rowsMax = priority === undefined ? IMPORT_ROWS_MAX_ALONE : IMPORT_ROWS_MAX
   }
@@ -206,16 +231,46 @@ export class RowImporter {
     const chunk = this.#chunk
     this.#chunk = []
     this.#length = 0
-    if (chunk.length > 0) await addItems(this.#database, this.#jobId, chunk)
+    if (chunk.length === 0) return
+    await addItems(this.#database, this.#jobId, chunk, this.#external?.adjust)
   }
 
   get #isFull(): boolean {
     return this.#chunk.length >= this.#rowsMax || this.#length >= CHUNK_LENGTH_MAX
   }
 
-  #addRow({ text, cells = null }: Row) {
-    const { position, text: clean, dedupeKey, duplicateOf } = this.#counter.add(text)
-    this.#chunk.push({ position, text: clean, dedupeKey, cells, duplicateOf })
+  /** Counts the rows that kept an external result, with their duplicates. Call it after `end`. */
+  async countKept(): Promise<KeptCounts> {
+    let kept = NONE_KEPT
+    if (!this.#hasKept) return kept
+    const size = nextChunk(this.#database)
+    for (let after = 0; after < this.#counter.total; after += size) {
+      const range = { jobId: this.#jobId, after, end: after + size }
+      kept = addKept(kept, await countKeptIn(this.#database.reader, range))
+      await this.#yieldToRequests()
+    }
+    return kept
+  }
+
+  #addRow({ text, cells = null, external = null }: Row) {
+    const result = external === null ? null : this.#toKept(text, external)
+    const {
+      position,
+      text: clean,
+      dedupeKey,
+      duplicateOf,
+    } = this.#counter.add(text, result !== null)
+    const kept = duplicateOf === null ? result : null
+    this.#hasKept ||= kept !== null
+    this.#chunk.push({ position, text: clean, dedupeKey, cells, duplicateOf, kept })
     this.#length += clean.length + (cells?.length ?? 0)
+  }
+
+  /** Returns the result that a row keeps; null if it is verified. */
+  #toKept(cell: string, external: ExternalResult): Result | null {
+    const { text, address } = cleanAddress(cell)
+    if (address === null) return null
+    const flags = this.#external?.classify(address) ?? null
+    return flags?.blocked || flags?.spamTrap ? null : fromExternal(text, flags, external)
   }
 }

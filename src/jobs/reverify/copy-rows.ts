@@ -1,9 +1,7 @@
 import { sql } from 'kysely'
 import { type Database, type Trx, writeConcurrent } from '../../db/database.ts'
 import { nextChunk, runChunk } from '../../db/paging.ts'
-import { textAt } from '../../db/sql-dialect.ts'
-import type { Class } from '../../engine/verdict/verdict.ts'
-import type { KeptCounts } from '../import/item-import.ts'
+import { addKept, countKeptIn, type KeptCounts, NONE_KEPT } from '../import/item-import.ts'
 import { lastPosition, reasonIn } from '../results/result-store.ts'
 import { checkedAt, isAddress, isSelected, type Selection } from './selection.ts'
 
@@ -56,18 +54,15 @@ export async function copyRows(
   { from, to, selection, yieldToOthers }: Copy,
 ): Promise<KeptCounts> {
   const last = await lastPosition(database, from)
-  const kept = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
+  let kept = NONE_KEPT
   const size = nextChunk(database)
   for (let after = 0; after < last; after += size) {
     const range = { from, to, after, end: after + size }
-    const groups = await writeConcurrent(database, async trx => {
+    const counts = await writeConcurrent(database, async trx => {
       await copyChunk(trx, selection, range)
-      return countKept(trx, range)
+      return countKeptIn(trx, { jobId: to, after, end: range.end })
     })
-    for (const { class: klass, rows, failed } of groups) {
-      kept[klass] += Number(rows)
-      kept.failed += Number(failed)
-    }
+    kept = addKept(kept, counts)
     await yieldToOthers()
   }
   return kept
@@ -94,16 +89,3 @@ async function copyChunk(trx: Trx, selection: Selection, o: Range): Promise<void
 /** See `ItemTable.previous`. */
 const previousText = (trx: Trx) =>
   sql`class || ' ' || ${reasonIn(trx, sql`result`, sql`class`)} || ' ' || ${checkedAt(trx)}`
-
-type KeptGroup = { readonly class: Class; readonly rows: number; readonly failed: number }
-
-async function countKept(trx: Trx, { to, after, end }: Range): Promise<readonly KeptGroup[]> {
-  const isFailure = sql`class = 'unknown'
-    and ${textAt(trx, sql`result`, ['verdict', 'reason'])} = 'unexpected_error'`
-  const { rows } = await sql<KeptGroup>`
-    select class, sum(copies) as rows, sum(case when ${isFailure} then copies else 0 end) as failed
-    from item where job_id = ${to} and position > ${after} and position <= ${end}
-      and state = 'done'
-    group by class`.execute(trx)
-  return rows
-}

@@ -8,7 +8,7 @@ import { finishJob } from '../../support/late-worker.ts'
 import { createTestService } from '../../support/service.ts'
 
 const HEADER =
-  'email,valid,deliverable,risk_level,reason,cached,class,action,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at,canonical,simulated'
+  'email,valid,deliverable,risk_level,reason,cached,class,action,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at,canonical,simulated,checked_by'
 
 describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
@@ -23,8 +23,8 @@ describe('a download', () => {
       expect(await response.text()).toBe(
         [
           HEADER,
-          'valid@a.example,true,true,low,accepted_email,false,deliverable,send,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z,valid@a.example,true',
-          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,suppress,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z,invalid@a.example,true',
+          'valid@a.example,true,true,low,accepted_email,false,deliverable,send,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z,valid@a.example,true,sandbox',
+          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,suppress,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z,invalid@a.example,true,sandbox',
           '',
         ].join('\r\n'),
       )
@@ -272,7 +272,7 @@ describe('a download', () => {
       .execute()
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
     expect(rows[1]).toBe(
-      ',true,true,low,accepted_email,false,deliverable,send,0,,true,true,true,true,,,,,,,,,,,,',
+      ',true,true,low,accepted_email,false,deliverable,send,0,,true,true,true,true,,,,,,,,,,,,,',
     )
     expect(rows[2]).toMatch(/^invalid@a\.example,false/)
     const json = await request('/v1/jobs/job_a/download?format=json')

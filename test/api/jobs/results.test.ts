@@ -24,6 +24,7 @@ const NOTHING = {
   smtp_code: null,
   smtp_text: null,
   checked_at: null,
+  checked_by: null,
 }
 
 describe('the rows of a job', () => {
@@ -52,6 +53,7 @@ describe('the rows of a job', () => {
             smtp_code: null,
             smtp_text: null,
             checked_at: '2026-06-01T12:00:00.000Z',
+            checked_by: 'sandbox',
           },
           { row: 5, email: 'error-server@a.example', ...NOTHING },
         ],

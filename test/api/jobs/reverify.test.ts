@@ -172,9 +172,9 @@ test('downloads have the class and the reason before', async () => {
   const download = async (query: string) =>
     (await request(`/v1/jobs/${job_id}/download?${query}`)).text()
   const [header, kept, verified] = (await download('format=csv')).split('\r\n')
-  expect(header).toMatch(/,simulated,previous_class,previous_reason$/)
-  expect(kept).toMatch(/,true,,$/)
-  expect(verified).toMatch(/,true,unknown,timeout$/)
+  expect(header).toMatch(/,simulated,checked_by,previous_class,previous_reason$/)
+  expect(kept).toMatch(/,true,sandbox,,$/)
+  expect(verified).toMatch(/,true,sandbox,unknown,timeout$/)
   const lines = (await download('format=ndjson')).trim().split('\n')
   const rows = lines.map(line => JSON.parse(line) as Record<string, unknown>)
   expect(rows[0]).not.toHaveProperty('previous_class')

@@ -36,6 +36,8 @@ describe('POST /v1/verify/file', () => {
       address_columns: [2],
       has_several: false,
       all_addresses: false,
+      external_source: null,
+      kept_external: 0,
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
     expect(worker).toMatchObject({ taken: [job_id] })

@@ -51,6 +51,7 @@ test('the schema keeps every field of evidence with signals and feedback', () =>
           decides: true,
         },
         domainFeedback: { delivered: 9, bounced: 1, rateMin: 0.01, rateMax: 0.4 },
+        external: { by: 'zerobounce', status: 'valid', detail: null },
         calibration: { fixed: 50, reason: level, operator: level, domain: null },
       },
     },

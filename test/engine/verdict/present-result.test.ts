@@ -179,6 +179,7 @@ describe('a row of a list', () => {
       ev_checked_at: '2026-06-01T12:00:00.000Z',
       ev_canonical: 'info@gamil.com',
       ev_simulated: false,
+      ev_checked_by: 'ev',
     })
   })
 

@@ -4,20 +4,20 @@ import { toClass } from '../../../src/engine/verdict/verdict.ts'
 
 describe('classes', () => {
   test.each<[string, readonly Reason[]]>([
-    ['deliverable', ['accepted_email']],
+    ['deliverable', ['accepted_email', 'external_deliverable']],
     [
       'risky',
       [
         ...(['role_account', 'possible_typo', 'catch_all', 'low_deliverability'] as const),
         ...(['low_quality', 'disposable_email', 'mailbox_full', 'spam_trap'] as const),
-        'blocklisted',
+        ...(['blocklisted', 'external_risky', 'external_do_not_mail'] as const),
       ],
     ],
     [
       'undeliverable',
       [
         ...(['mailbox_disabled', 'rejected_email', 'invalid_email', 'invalid_domain'] as const),
-        ...(['no_mx_record', 'does_not_accept_mail'] as const),
+        ...(['no_mx_record', 'does_not_accept_mail', 'external_undeliverable'] as const),
       ],
     ],
     [
@@ -30,6 +30,7 @@ describe('classes', () => {
           'smtp_skipped',
           'unexpected_error',
           'no_address',
+          'external_unknown',
         ] as const),
       ],
     ],

@@ -1,0 +1,65 @@
+import { isFault, parseAddress } from '../address/address.ts'
+import type { AddressFlags } from '../address/classifier.ts'
+import { toEvidence } from './judge.ts'
+import { VERDICT_BY_REASON } from './reason.ts'
+import type { Result } from './verdict.ts'
+
+// External results: those of another service, or of an earlier export of ev, that a list brought
+// with it. They keep their rows from being verified, and never look like results of a verification:
+// they have reasons of their own, and no detail of them counts as checked.
+
+/** The services whose results are recognized. */
+export const EXTERNAL_SOURCES = ['zerobounce', 'neverbounce', 'kickbox', 'reacher', 'ev'] as const
+
+export type ExternalSource = (typeof EXTERNAL_SOURCES)[number]
+
+/** The names of the services, for people. */
+export const SOURCE_TITLES: Readonly<Record<ExternalSource, string>> = {
+  zerobounce: 'ZeroBounce',
+  neverbounce: 'NeverBounce',
+  kickbox: 'Kickbox',
+  reacher: 'Reacher',
+  ev: 'an earlier export of ev',
+}
+
+/** The reasons of external results. */
+const EXTERNAL_REASONS = [
+  'external_deliverable',
+  'external_risky',
+  'external_do_not_mail',
+  'external_undeliverable',
+  'external_unknown',
+] as const
+
+export type ExternalReason = (typeof EXTERNAL_REASONS)[number]
+
+/** What a row of a list says about its address. */
+export type ExternalResult = {
+  readonly by: ExternalSource
+  readonly reason: ExternalReason
+  /** The word of the service. */
+  readonly status: string
+  /** Its second word, such as a sub-status; null if it has none. */
+  readonly detail: string | null
+  /** When the service checked the address, epoch ms. */
+  readonly checkedAt: number
+}
+
+/** Builds the result of an address that keeps its external result. */
+export function fromExternal(
+  text: string,
+  flags: AddressFlags | null,
+  { by, reason, status, detail, checkedAt }: ExternalResult,
+): Result {
+  const address = parseAddress(text)
+  const { details, ...template } = VERDICT_BY_REASON[reason]
+  return {
+    email: text,
+    provider: isFault(address) ? null : address.domain.ascii,
+    verdict: { ...template, reason, details: { ...details, smtpValid: false } },
+    evidence: toEvidence({ address, flags, external: { by, status, detail } }),
+    tookMs: 0,
+    cached: false,
+    checkedAt,
+  }
+}
