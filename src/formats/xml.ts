@@ -44,7 +44,7 @@ export async function* parseXmlInSteps(
     pendingLength = 0
   })
   let decoder: TextDecoder | null = null
-  for await (const chunk of bytes) {
+  for await (const chunk of joinStart(bytes)) {
     decoder ??= new TextDecoder(encodingOf(chunk))
     const text = decoder.decode(chunk, { stream: true })
     for (let at = 0; at < text.length; at += PIECE_LENGTH) {
@@ -90,6 +90,25 @@ function createParser(handler: XmlHandler, onToken: () => void) {
 }
 
 const localName = (name: string) => name.slice(name.indexOf(':') + 1)
+
+/** Length of the byte order mark of UTF-16. */
+const MARK_BYTES = 2
+
+/** Yields the same bytes, the first time at least those that tell the encoding. */
+async function* joinStart(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let start: Uint8Array | null = new Uint8Array()
+  for await (const chunk of bytes) {
+    if (start === null) {
+      yield chunk
+      continue
+    }
+    start = Buffer.concat([start, chunk])
+    if (start.length < MARK_BYTES) continue
+    yield start
+    start = null
+  }
+  if (start !== null) yield start
+}
 
 /** Parts are UTF-8 or UTF-16 (ECMA-376 part 2, §8.1.4). */
 function encodingOf([first, second]: Uint8Array): string {
