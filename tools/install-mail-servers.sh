@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks real mail and DNS servers and a PostgreSQL pooler from Debian packages, for the slow tests. Nothing is installed into the system:
+# Unpacks real mail and DNS servers, a PostgreSQL pooler and a TLS scanner from Debian packages, for the slow tests. Nothing is installed into the system:
 # the packages (three mail servers cannot be installed beside one another) are unpacked into one folder, none of
 # their scripts runs and no daemon starts. Only the system users are made that the servers insist on.
 #
@@ -16,6 +16,7 @@ SERVERS=(
   'exim4-daemon-heavy exim4-base'
   'opensmtpd'
   'pgbouncer'
+  'sslscan'
 )
 USERS=(postfix postdrop Debian-exim opensmtpd opensmtpq)
 

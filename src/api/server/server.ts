@@ -73,8 +73,19 @@ const UNUSED_MS = 1_000
 /** Refused clients retry at once, and there can be many. */
 const DROP_LOG_INTERVAL_MS = 10 * SECOND
 
-/** TLS 1.0 and 1.1 are deprecated (RFC 8996). */
-const TLS = { minVersion: 'TLSv1.2' } as const
+/**
+ * TLS 1.0 and 1.1 are deprecated (RFC 8996). With TLS 1.2, cipher suites have forward secrecy and
+ * authenticated encryption (RFC 9325 §4.2); with TLS 1.3 all have.
+ */
+const TLS = {
+  minVersion: 'TLSv1.2',
+  ciphers: [
+    ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
+    ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+    ...['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384'],
+    ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
+  ].join(':'),
+} as const
 
 const plainServer = (limits: ServerLimits): Server => createServer(httpOptions(limits))
 

@@ -110,6 +110,14 @@ describe('a malformed request', () => {
     expect(server.asked.filter(path => path !== '/echo')).toEqual([])
   })
 
+  test('with TRACE gets nothing of itself back', async () => {
+    const server = await openHttpServer()
+    const sent = 'TRACE /livez HTTP/1.1\r\nHost: a\r\nCookie: c4nary\r\nConnection: close\r\n\r\n'
+    const received = await server.send(sent)
+    expect(parseAnswer(received).status).toBe(404)
+    expect(received).not.toContain('c4nary')
+  })
+
   test('discards what follows it on the connection', async () => {
     const server = await openHttpServer()
     const received = await server.send(get('//ok'), get('/ok'), `BREW x\r\n\r\n${get('/ok')}`)

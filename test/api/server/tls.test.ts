@@ -46,6 +46,17 @@ describe('TLS', () => {
     expect(socket.getProtocol()).toBe(version)
   })
 
+  test.each(['AES128-GCM-SHA256', 'ECDHE-RSA-AES128-SHA256', 'ECDHE-RSA-AES256-SHA'])(
+    '%s, without forward secrecy or authenticated encryption, is refused',
+    async ciphers => {
+      const { port } = await openTls()
+      const options = { maxVersion: 'TLSv1.2', ciphers: `${ciphers}:@SECLEVEL=0` } as const
+      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+      const [error] = await once(socket, 'error')
+      expect(error.code).toBe('ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE')
+    },
+  )
+
   test('negotiates HTTP/1.1 with a client that prefers HTTP/2', async () => {
     const { port } = await openTls()
     const offer = { ALPNProtocols: ['h2', 'http/1.1'], rejectUnauthorized: false }
