@@ -47,6 +47,8 @@ describe('an invitation', () => {
     const { path } = await invite(services)
     for (const [password, repeated, sentence] of [
       ['short', 'short', 'Use 12 to 200'],
+      ['abababababab', 'abababababab', 'repeats a few characters'],
+      ['Ann@Shop.Example 1', 'Ann@Shop.Example 1', 'contains your email address'],
       [PASSWORD, `${PASSWORD}x`, 'The two passwords differ'],
     ] as const) {
       const refused = await submit(services, path, { password, repeated })
