@@ -2,7 +2,6 @@ import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
 import type { ActionPolicy } from '../engine/verdict/action.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import {
   type Account,
@@ -12,6 +11,7 @@ import {
   createAccount as insertRow,
   updateAccount as updateRow,
 } from './account-store.ts'
+import { accountError } from './errors.ts'
 import { exceedingRights, type KeyRights } from './key-rights.ts'
 import { parseName } from './name.ts'
 import { exceedsPlan, type Plan } from './plan.ts'
@@ -44,9 +44,9 @@ function requireAccountRights(
   { plan, isAdmin }: { readonly plan?: Plan | undefined; readonly isAdmin?: boolean | undefined },
 ): void {
   if (actor === null || exceedingRights(ALL_RIGHTS, actor.key).length === 0) return
-  if (isAdmin !== undefined) throw new OperationError('account_rights_exceeded', { field: 'admin' })
+  if (isAdmin !== undefined) throw accountError('account_rights_exceeded', { field: 'admin' })
   if (plan !== undefined && exceedsPlan(plan, actor.plan)) {
-    throw new OperationError('account_rights_exceeded', { field: 'plan' })
+    throw accountError('account_rights_exceeded', { field: 'plan' })
   }
 }
 
@@ -64,7 +64,7 @@ const ALL_RIGHTS: KeyRights = {
  */
 export function parseAccountInput({ name, plan, email }: AccountInput, plans: Plans): AccountInput {
   return {
-    name: parseName(name, 'account'),
+    name: parseName(name),
     plan: parsePlan(plan, plans),
     email: email === null ? null : parseEmail(email),
   }
@@ -73,7 +73,7 @@ export function parseAccountInput({ name, plan, email }: AccountInput, plans: Pl
 /** Returns `plan` if it is the name of a plan. Throws `plan_unknown`. */
 export function parsePlan(plan: string, plans: Plans): string {
   if (plans.has(plan)) return plan
-  throw new OperationError('plan_unknown', { plan, plans: [...plans.keys()] })
+  throw accountError('plan_unknown', { plan, plans: [...plans.keys()] })
 }
 
 /**
@@ -92,7 +92,7 @@ export function createAccount(
   const insert = async (trx: Trx) => {
     const existing = await findAccountByName(trx, fields.name)
     if (existing !== null) {
-      throw new OperationError('account_exists', { id: existing.id, name: existing.name })
+      throw accountError('account_exists', { id: existing.id, name: existing.name })
     }
     const account = await insertRow(trx, { ...fields, id, now: clock.now() })
     const entry = { action: 'account.created', accountId: id, target: account } as const
@@ -134,7 +134,7 @@ export async function changeAccount(
   }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
   const patch: AccountPatch = {
-    ...(name === undefined ? {} : { name: parseName(name, 'account') }),
+    ...(name === undefined ? {} : { name: parseName(name) }),
     ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
     ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
     ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
@@ -146,7 +146,7 @@ export async function changeAccount(
     if (patch.name !== undefined) await requireFreeName(trx, id, patch.name)
     const account =
       changed.length === 0 ? await accountIn(trx, id) : await updateRow(trx, id, patch)
-    if (account === null) throw new OperationError('account_not_found', { id })
+    if (account === null) throw accountError('account_not_found', { id })
     const entry = { action: 'account.updated', accountId: id, target: account, changed } as const
     if (changed.length > 0) await addAuditEntry(trx, services, entry)
     return account
@@ -158,7 +158,7 @@ async function requireFreeName(trx: Trx, accountId: string, name: string): Promi
   const existing = await findAccountByName(trx, name)
   // The error does not have the ID of the other account: the caller may not see other accounts.
   if (existing !== null && existing.id !== accountId)
-    throw new OperationError('account_name_taken', { name })
+    throw accountError('account_name_taken', { name })
 }
 
 /**
@@ -167,8 +167,8 @@ async function requireFreeName(trx: Trx, accountId: string, name: string): Promi
  */
 export function parseEmail(email: string): string {
   const address = parseAddress(email.trim())
-  if (isFault(address)) throw new OperationError('email_invalid', { email, fault: address.message })
+  if (isFault(address)) throw accountError('email_invalid', { email, fault: address.message })
   const isPlain = /^[!-~]+$/.test(address.local) && !address.local.startsWith('"')
   if (isPlain && address.domain.kind !== 'literal') return wireAddress(address)
-  throw new OperationError('email_invalid', { email, fault: null })
+  throw accountError('email_invalid', { email, fault: null })
 }

@@ -133,8 +133,8 @@ export const isPublishable = ({ scopes }: Pick<KeyRights, 'scopes'>): boolean =>
   scopes.includes(FORM_SCOPE)
 
 /** Returns the rights of `key` that exceed those of `limit`; empty if there are none. */
-export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
-  const isWithin: Record<keyof Required<KeyRights>, boolean> = {
+export function exceedingRights(key: KeyRights, limit: KeyRights): Right[] {
+  const isWithin: Record<Right, boolean> = {
     scopes: key.scopes.every(scope => permits(limit.scopes, scope)),
     allowedIps: isNarrowerList(key.allowedIps, limit.allowedIps, containsRange),
     allowedDomains: isNarrowerList(key.allowedDomains, limit.allowedDomains, domainWithin),
@@ -144,6 +144,8 @@ export function exceedingRights(key: KeyRights, limit: KeyRights): (keyof KeyRig
   }
   return RIGHTS.filter(right => !isWithin[right])
 }
+
+export type Right = (typeof RIGHTS)[number]
 
 const RIGHTS = [
   'scopes',

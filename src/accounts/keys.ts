@@ -1,8 +1,8 @@
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
+import { accountError } from './errors.ts'
 import { newSecret } from './key.ts'
 import { exceedingRights, isPublishable, type KeyRights, permits } from './key-rights.ts'
 import {
@@ -78,7 +78,7 @@ export async function createKey(
   requireWithin(actor, rights)
   requireDomains(rights)
   const { text, ...secret } = newSecret(random, kindOf(rights))
-  const fields = { name: parseName(name, 'key'), ...pickRights(rights) }
+  const fields = { name: parseName(name), ...pickRights(rights) }
   const row = { ...fields, id: newKeyId(random), accountId, secret, now }
   const insert = async (trx: Trx) => {
     await requireKeyPlace(trx, services.plans, accountId)
@@ -98,7 +98,7 @@ async function requireKeyPlace(
   const plan = findPlan(plans, account?.plan ?? '')
   const max = Math.min(plan.keys ?? KEYS_MAX, KEYS_MAX)
   const count = await countKeys(trx, accountId)
-  if (count >= max) throw new OperationError('key_limit_reached', { count, max, plan: plan.name })
+  if (count >= max) throw accountError('key_limit_reached', { count, max, plan: plan.name })
 }
 
 export const newKeyId = (random: Random) => `key_${random.token(ID_LENGTH)}`
@@ -115,11 +115,11 @@ export async function updateKey(
 ): Promise<ApiKey> {
   requireFuture(changes.expiresAt, services.clock.now())
   const { name } = changes
-  const patch = { ...changes, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
+  const patch = { ...changes, ...(name === undefined ? {} : { name: parseName(name) }) }
   return write(services.database, async trx => {
     const { accountId, ...key } = await manageableKey(trx, target)
     if (isPublishable(key) && patch.scopes !== undefined) {
-      throw new OperationError('scopes_fixed', {})
+      throw accountError('scopes_fixed', {})
     }
     const rights = { ...key, ...patch }
     requireWithin(target.actor, rights)
@@ -185,7 +185,7 @@ export async function revokeKey(
     const now = services.clock.now()
     if (!isForced && (await isLastKey(trx, accountId, id, now))) {
       const account = await accountIn(trx, accountId)
-      throw new OperationError('last_key', { id, accountName: account?.name ?? accountId })
+      throw accountError('last_key', { id, accountName: account?.name ?? accountId })
     }
     await revokeRow(trx, accountId, id, now)
     await addAuditEntry(trx, services, { action: 'key.revoked', accountId, target: key })
@@ -208,7 +208,7 @@ function requireWithin(actor: Actor, key: KeyRights): void {
   const rights = exceedingRights(key, actor)
   if (rights.length === 0) return
   const scopes = key.scopes.filter(scope => !permits(actor.scopes, scope))
-  throw new OperationError('rights_exceeded', { rights, scopes })
+  throw accountError('rights_exceeded', { rights, scopes })
 }
 
 /** A publishable key is never a test key. */
@@ -221,17 +221,17 @@ const kindOf = (key: Pick<KeyRights, 'scopes' | 'isTest'>) =>
 /** A publishable key without domains could be used by every website. */
 function requireDomains(key: KeyRights): void {
   if (isPublishable(key) && key.allowedDomains.length === 0) {
-    throw new OperationError('domains_required', {})
+    throw accountError('domains_required', {})
   }
 }
 
 function requireFuture(expiresAt: number | null | undefined, now: number): void {
   if (expiresAt === undefined || expiresAt === null || expiresAt > now) return
-  throw new OperationError('expiry_past', { expiresAt })
+  throw accountError('expiry_past', { expiresAt })
 }
 
 function keyNotFound({ keyId: id }: Pick<KeyTarget, 'keyId'>): never {
-  throw new OperationError('key_not_found', { id })
+  throw accountError('key_not_found', { id })
 }
 
 const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {

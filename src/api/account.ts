@@ -6,6 +6,7 @@ import { readCredit } from '../accounts/credits/credit-store.ts'
 import type { Verification } from '../accounts/credits/history.ts'
 import { getHistoryPage } from '../accounts/credits/history-page.ts'
 import { listUsage, type Usage } from '../accounts/credits/usage.ts'
+import { accountError } from '../accounts/errors.ts'
 import { listKeys } from '../accounts/key-store.ts'
 import { listPeople } from '../accounts/people/person-store.ts'
 import { periodEnd, periodStart } from '../accounts/plan.ts'
@@ -16,7 +17,6 @@ import { getStoredPieces } from '../feedback/feedback-store.ts'
 import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import {
@@ -95,7 +95,7 @@ function ownAccountRoutes(service: AccountDeps) {
       const { id } = c.get('caller').account
       // The account of the caller may be a second old.
       const account = await findAccount(service.database, id)
-      if (account === null) throw new OperationError('account_not_found', { id })
+      if (account === null) throw accountError('account_not_found', { id })
       return c.json({ success: true as const, data: presentAccount(account) }, 200)
     })
     .handle(change, async c => {

@@ -7,10 +7,10 @@ import {
   presentAccount,
 } from '../accounts/account-store.ts'
 import { type AccountActor, changeAccount, createAccount } from '../accounts/accounts.ts'
+import { accountError } from '../accounts/errors.ts'
 import { NAME_LENGTH_MAX } from '../accounts/name.ts'
 import { ACTION_POLICIES } from '../engine/verdict/action.ts'
 import { SECOND } from '../platform/clock.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { addKey, KEY_BODY_MAX, type KeyDeps, ownRights } from './keys.ts'
@@ -262,7 +262,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
 
   async function existing(id: string): Promise<Account> {
     const account = await findAccount(database, id)
-    if (account === null) throw new OperationError('account_not_found', { id })
+    if (account === null) throw accountError('account_not_found', { id })
     return account
   }
 

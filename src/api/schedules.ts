@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { CLASSES } from '../engine/verdict/reason.ts'
+import { jobError } from '../jobs/errors.ts'
 import {
   EVERY_DAYS_MAX,
   presentSchedule,
@@ -15,7 +16,6 @@ import {
   updateSchedule,
 } from '../jobs/schedules/schedules.ts'
 import type { RunError } from '../jobs/tables.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { type LoadJobDeps, loadJob, noSuchJob } from './jobs/load-job.ts'
@@ -279,6 +279,6 @@ const scheduleParams = z.object({
 async function loadSchedule(c: Context<Env>, service: ScheduleDeps, id: string): Promise<Schedule> {
   const { account, key } = c.get('caller')
   const schedule = await getSchedule(service.database.reader, { id, accountId: account.id })
-  if (key.isTest && schedule.sandbox === 0) throw new OperationError('schedule_not_found', { id })
+  if (key.isTest && schedule.sandbox === 0) throw jobError('schedule_not_found', { id })
   return schedule
 }

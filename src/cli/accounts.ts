@@ -156,7 +156,7 @@ function addSetName(accounts: Command, context: CliContext, setExitCode: SetExit
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-name Shop "Web shop"')
     .action(async (account: string, newName: string, flags) => {
-      const name = parseName(newName, 'account')
+      const name = parseName(newName)
       const text = ({ before }: Changed) =>
         `Renamed account ${before.id} from "${before.name}" to "${name}".\n`
       setExitCode(await changeCommand(context, flags, account, { name }, text))

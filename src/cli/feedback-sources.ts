@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
+import { feedbackError } from '../feedback/errors.ts'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { EvError } from '../platform/error.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { noSuchCommand } from './commands/help.ts'
 import { confirm, YES } from './confirm.ts'
@@ -133,7 +133,7 @@ async function deleteSourceCommand(
 ): Promise<number> {
   const backend = await openSources(context, flags)
   const source = (await backend.list(undefined)).find(one => one.id === id)
-  if (source === undefined) throw new OperationError('feedback_source_not_found', { id })
+  if (source === undefined) throw feedbackError('feedback_source_not_found', { id })
   const { title } = PROVIDERS[source.provider]
   await confirm(context, flags, `delete the feedback source ${id} of ${title}`)
   await backend.delete(id)

@@ -187,7 +187,7 @@ function toNewKey(flags: CreateFlags, now: number): NewKey {
   const { publishable, test, allowIp, allowDomain, rateLimit } = flags
   const expiresAt = parseExpiry(flags.expires, now)
   return {
-    name: parseName(flags.name, 'key'),
+    name: parseName(flags.name),
     ...(publishable ? { publishable } : { scopes: parseScopes(flags.scopes ?? '*') }),
     ...(test ? { test } : {}),
     ...(allowIp === undefined ? {} : { allowed_ips: parseIps(allowIp) }),

@@ -1,6 +1,6 @@
 import { type Database, type Trx, write } from '../db/database.ts'
 import { type Clock, DAY } from '../platform/clock.ts'
-import { OperationError } from '../platform/operation-error.ts'
+import { feedbackError } from './errors.ts'
 import { type Feedback, type FeedbackInput, type Outcome, parseFeedback } from './feedback.ts'
 import {
   addDayCounts,
@@ -99,7 +99,7 @@ async function checkStored(
   const pieces = keys.length - (await countKnown(trx, accountId, keys))
   if (pieces === 0 || stored + pieces <= max) return
   metrics?.refused('stored-feedback')
-  throw new OperationError('stored_feedback_exceeded', { plan: name, stored, pieces, max })
+  throw feedbackError('stored_feedback_exceeded', { plan: name, stored, pieces, max })
 }
 
 type Rows = { readonly rows: readonly Feedback[] }

@@ -1,9 +1,9 @@
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, write, writeWith } from '../db/database.ts'
 import { isoTime } from '../platform/format.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
+import { feedbackError } from './errors.ts'
 import { BASIC_USERNAME } from './providers/basic-auth.ts'
 import { PROVIDERS, type ProviderName } from './providers/providers.ts'
 import {
@@ -65,7 +65,7 @@ export async function createSource(
     database,
     async trx => {
       const { length: count } = await listSources(trx, accountId)
-      if (count >= SOURCES_MAX) throw new OperationError('feedback_source_limit_reached', { count })
+      if (count >= SOURCES_MAX) throw feedbackError('feedback_source_limit_reached', { count })
       await insertSource(trx, source)
       const target = { id: source.id, name: provider }
       await addAuditEntry(trx, services, { action: 'feedback_source.created', accountId, target })
@@ -86,7 +86,7 @@ function toSecret(provider: ProviderName, given: string | undefined, random: Ran
     return { secret, hint: key.isPublic ? secret : secret.slice(-HINT_LENGTH), password: null }
   }
   const facts = { title, keyName: key?.name ?? '', expected: key?.expected ?? null }
-  throw new OperationError('feedback_key_rejected', facts)
+  throw feedbackError('feedback_key_rejected', facts)
 }
 
 /**
@@ -115,7 +115,7 @@ const sourcePath = ({ provider, id }: Pick<FeedbackSource, 'provider' | 'id'>) =
   `/v1/feedback/${provider}/${id}`
 
 export function sourceNotFound(id: string): never {
-  throw new OperationError('feedback_source_not_found', { id })
+  throw feedbackError('feedback_source_not_found', { id })
 }
 
 /** A source without its secret. */

@@ -2,8 +2,8 @@ import { deleteJobHistory } from '../accounts/credits/history.ts'
 import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { compact, type Database, secureDelete, writeConcurrent } from '../db/database.ts'
 import { acquireLock, jobLock } from '../db/file-lock.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import { deleteJob as deleteRows } from './delete-job.ts'
+import { jobError } from './errors.ts'
 import { accountJob } from './job-list.ts'
 import { cancelJob as cancelRow, requestFinish } from './job-state.ts'
 import { findJob, getListName, type Job } from './job-store.ts'
@@ -24,7 +24,7 @@ export async function getJob(
   { jobId: id, accountId }: { readonly jobId: string; readonly accountId: string },
 ): Promise<Job> {
   const job = await accountJob(database, accountId, id)
-  if (job === null) throw new OperationError('job_not_found', { id })
+  if (job === null) throw jobError('job_not_found', { id })
   return job
 }
 
@@ -42,7 +42,7 @@ export async function cancelJob(services: ChangeServices, job: Job): Promise<Can
   const isChanged = await cancelIfOpen(services, job)
   const current = await reloadJob(services, job)
   if (current.state === 'cancelled') return { job: current, isChanged }
-  throw new OperationError('job_not_cancellable', { id: job.id, state: current.state })
+  throw jobError('job_not_cancellable', { id: job.id, state: current.state })
 }
 
 type FinishRequested = {
@@ -64,7 +64,7 @@ export async function finishJob(
   const { job, isChanged } = await writeConcurrent(database, async trx => {
     const isChanged = await requestFinish(trx, id, clock.now())
     const job = await findJob({ db: trx }, id)
-    if (job === null) throw new OperationError('job_not_found', { id })
+    if (job === null) throw jobError('job_not_found', { id })
     // A list of the command line belongs to no account.
     if (isChanged && accountId !== null) {
       const target = { id, name: getListName(job) }
@@ -73,7 +73,7 @@ export async function finishJob(
     return { job, isChanged }
   })
   if (job.state === 'cancelled' || job.state === 'failed') {
-    throw new OperationError('job_not_finishable', { id, state: job.state })
+    throw jobError('job_not_finishable', { id, state: job.state })
   }
   if (isChanged) worker?.finish()
   return { job, isChanged }
@@ -103,7 +103,7 @@ export async function deleteJob(
     job.account_id === null
       ? acquireLock(...jobLock(database.file, settings.dataDir, job.source_key))
       : NO_LOCK
-  if (lock === null) throw new OperationError('job_in_use', { id: job.id })
+  if (lock === null) throw jobError('job_in_use', { id: job.id })
   try {
     if (isErased) await secureDelete(database)
     if (job.account_id !== null) await deleteHistory(services, job)
@@ -127,7 +127,7 @@ async function deleteHistory(services: ChangeServices, job: Job): Promise<void> 
 /** Throws `job_not_found` if the job was deleted meanwhile. */
 async function reloadJob({ database }: ChangeServices, { id }: Job): Promise<Job> {
   const job = await findJob(database, id)
-  if (job === null) throw new OperationError('job_not_found', { id })
+  if (job === null) throw jobError('job_not_found', { id })
   return job
 }
 

@@ -1,7 +1,8 @@
 import { creditsExceededError } from '../accounts/credits/credit-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 import { type BeforeCommit, type Trx, writeWith } from '../db/database.ts'
-import { isRefusal, OperationError } from '../platform/operation-error.ts'
+import { isRefusal, type OperationError } from '../platform/operation-error.ts'
+import { jobError } from './errors.ts'
 import { findJob, type Job } from './job-store.ts'
 import { creditsToResume, isResumable, resumeJob as reopen } from './prepare-resume.ts'
 import { checkPlanLimits, type JobServices } from './submit-job.ts'
@@ -52,7 +53,7 @@ export async function resumeJob(
 
 async function changedMeanwhile(trx: Trx, { id }: Job): Promise<OperationError> {
   const job = await findJob({ db: trx }, id)
-  return job === null ? new OperationError('job_not_found', { id }) : notResumable(job)
+  return job === null ? jobError('job_not_found', { id }) : notResumable(job)
 }
 
-const notResumable = ({ id, state }: Job) => new OperationError('job_not_resumable', { id, state })
+const notResumable = ({ id, state }: Job) => jobError('job_not_resumable', { id, state })

@@ -7,7 +7,8 @@ import type { UsageLedger } from '../accounts/credits/usage-ledger.ts'
 import { type Plan, periodStart } from '../accounts/plan.ts'
 import { type BeforeCommit, type Database, type Trx, writeWith } from '../db/database.ts'
 import type { Clock } from '../platform/clock.ts'
-import { isRefusal, OperationError } from '../platform/operation-error.ts'
+import { isRefusal } from '../platform/operation-error.ts'
+import { jobError } from './errors.ts'
 import {
   dropLoading,
   type Loaded,
@@ -86,7 +87,7 @@ export async function queueOrDrop(
   const { database, ledger, worker } = services
   const { accountId, plan } = input
   try {
-    if (loaded.total === 0) throw new OperationError('list_empty', {})
+    if (loaded.total === 0) throw jobError('list_empty', {})
     await input.afterLoad?.(loaded)
     const queue = (trx: Trx) => queueIn(services, trx, input, loaded)
     const job = await writeWith(database, queue, beforeCommit)
@@ -193,7 +194,7 @@ export async function checkPlanLimits(
   const { concurrentJobs: max, storedRows: rowsMax } = plan
   if (max !== null && added.openLists === 1 && openLists >= max) {
     services.metrics?.refused('concurrent-jobs')
-    throw new OperationError('concurrent_jobs_exceeded', { plan: plan.name, openLists, max })
+    throw jobError('concurrent_jobs_exceeded', { plan: plan.name, openLists, max })
   }
   if (rowsMax === null || added.rows === 0) return null
   if (storedRows + added.rows <= rowsMax) return rowsMax - storedRows
@@ -230,7 +231,7 @@ function storedRowsExceeded(
   { rows, isMore }: { readonly rows: number; readonly isMore: boolean },
 ) {
   metrics?.refused('stored-rows')
-  return new OperationError('stored_rows_exceeded', {
+  return jobError('stored_rows_exceeded', {
     plan,
     storedRows,
     rows,

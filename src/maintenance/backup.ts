@@ -16,6 +16,7 @@ import { OperationError } from '../platform/operation-error.ts'
 import { type Encryption, encryptFile } from './age-file.ts'
 import type { Contents } from './copy-file.ts'
 import { runCopyProcess } from './copy-process.ts'
+import { maintenanceError } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
 import { storeSecret } from './stored-secret.ts'
 
@@ -53,9 +54,9 @@ export async function backup(input: BackupInput, signal: AbortSignal): Promise<B
   const database = usableFile(databaseUrl)
   if (existsSync(file)) {
     if (realpathSync(file) === realpathSync(database)) {
-      throw new OperationError('backup_of_itself', { file })
+      throw maintenanceError('backup_of_itself', { file })
     }
-    if (!force) throw new OperationError('backup_exists', { file })
+    if (!force) throw maintenanceError('backup_exists', { file })
   }
   const partial = `${file}.partial`
   try {
@@ -73,16 +74,16 @@ export async function backup(input: BackupInput, signal: AbortSignal): Promise<B
     rmSync(partial, { force: true })
     signal.throwIfAborted()
     if (error instanceof EvError || error instanceof OperationError) throw error
-    throw new OperationError('backup_failed', { file, why: errorMessage(error) })
+    throw maintenanceError('backup_failed', { file, why: errorMessage(error) })
   }
 }
 
 function usableFile(databaseUrl: string): string {
   const info = inspectDatabase(databaseUrl)
   const { file } = info
-  if (info.kind === 'absent') throw new OperationError('database_absent', { file, task: 'backup' })
+  if (info.kind === 'absent') throw maintenanceError('database_absent', { file, task: 'backup' })
   if (info.kind !== 'unusable') return file
-  throw new OperationError('database_unusable', { file, why: info.why })
+  throw maintenanceError('database_unusable', { file, why: info.why })
 }
 
 function copyTo(target: string, databaseUrl: string, signal: AbortSignal): Promise<Contents> {
@@ -148,7 +149,7 @@ function publish(partial: string, file: string, force: boolean): void {
     rmSync(partial)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
-    if (code === 'EEXIST' || existsSync(file)) throw new OperationError('backup_exists', { file })
+    if (code === 'EEXIST' || existsSync(file)) throw maintenanceError('backup_exists', { file })
     // Some file systems have no hard links.
     renameSync(partial, file)
   }

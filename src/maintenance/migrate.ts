@@ -11,8 +11,8 @@ import { RELEASED } from '../jobs/item-store.ts'
 import { releaseOrphanedReservations } from '../jobs/job-credits.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
+import { maintenanceError } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
 import { eachPage } from './pages.ts'
 
@@ -70,10 +70,10 @@ async function copy(
 function requireUsable(url: string): void {
   const info = inspectDatabase(url)
   const { file } = info
-  if (info.kind === 'absent') throw new OperationError('database_absent', { file, task: 'migrate' })
-  if (info.kind === 'newer') throw new OperationError('database_newer', { file })
+  if (info.kind === 'absent') throw maintenanceError('database_absent', { file, task: 'migrate' })
+  if (info.kind === 'newer') throw maintenanceError('database_newer', { file })
   if (info.kind === 'unusable') {
-    throw new OperationError('database_unusable', { file, why: info.why })
+    throw maintenanceError('database_unusable', { file, why: info.why })
   }
 }
 
@@ -90,7 +90,7 @@ function lockSource(dataDir: string, file: string): Lock {
     const command = lock === null ? 'serve' : hasActiveList(dir) ? 'bulk' : null
     if (command === null) continue
     release()
-    throw new OperationError('data_dir_in_use', { dataDir: dir, command })
+    throw maintenanceError('data_dir_in_use', { dataDir: dir, command })
   }
   return { release }
 }

@@ -5,7 +5,7 @@ import { deleteCachedAnswers } from '../jobs/cached-answers.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../jobs/delete-job.ts'
 import type { Job } from '../jobs/job-store.ts'
 import type { Clock } from '../platform/clock.ts'
-import { OperationError } from '../platform/operation-error.ts'
+import { maintenanceError } from './errors.ts'
 import {
   countAnswersUntil,
   countBefore,
@@ -168,14 +168,14 @@ async function findInAll(databases: readonly Database[], input: string): Promise
   const { text } = cleanAddress(input)
   const address = parseAddress(text)
   if (isFault(address)) {
-    throw new OperationError('address_invalid', { address: input, fault: address.message })
+    throw maintenanceError('address_invalid', { address: input, fault: address.message })
   }
   const target = { key: addressKey(address), text }
   const all = await Promise.all(databases.map(database => findPersonalData(database, target)))
   const unfinished = all.flatMap(({ items }) => items).filter(one => !one.finished)
   const [first] = unfinished
   if (first === undefined) return all
-  throw new OperationError('address_in_use', {
+  throw maintenanceError('address_in_use', {
     address: text,
     jobId: first.jobId,
     isOfAccount: first.ofService,

@@ -1,5 +1,5 @@
-import { OperationError } from '../platform/operation-error.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
+import { webhookError } from './errors.ts'
 
 /** Custom request headers of a webhook by name. */
 export type CustomHeaders = Readonly<Record<string, string>>
@@ -70,7 +70,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 const RESERVED_PREFIX = /^(?:proxy-|webhook-|x-ev-|sec-)/i
 
 function reject(name: string, fault: string): never {
-  throw new OperationError('webhook_header_rejected', { name, fault })
+  throw webhookError('webhook_header_rejected', { name, fault })
 }
 
 /** Decrypts headers; null if one was encrypted with another key. */

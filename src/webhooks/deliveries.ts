@@ -5,7 +5,6 @@ import {
   writeConcurrent,
   writeWith,
 } from '../db/database.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import {
   type DeliveryRow,
   findDelivery,
@@ -16,6 +15,7 @@ import {
 } from './delivery-store.ts'
 import { findWebhook, type Webhook } from './endpoint-store.ts'
 import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } from './endpoints.ts'
+import { webhookError } from './errors.ts'
 
 export type DeliveryTarget = {
   readonly deliveryId: string
@@ -98,5 +98,5 @@ async function findTargetWebhook(
 }
 
 function deliveryNotFound({ deliveryId: id, webhookId }: DeliveryTarget): never {
-  throw new OperationError('delivery_not_found', { id, webhookId })
+  throw webhookError('delivery_not_found', { id, webhookId })
 }

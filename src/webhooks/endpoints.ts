@@ -4,7 +4,6 @@ import type { Resolver } from '../engine/dns/resolver.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { validateUrl } from '../outbound/url-policy.ts'
 import type { Clock } from '../platform/clock.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import { type CustomHeadersPatch, patchHeaders } from './custom-headers.ts'
 import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from './endpoint.ts'
@@ -19,6 +18,7 @@ import {
   type Webhook,
   type WebhookPatch,
 } from './endpoint-store.ts'
+import { webhookError } from './errors.ts'
 
 /** Dependencies of the check of webhook URLs. */
 export type UrlServices = {
@@ -98,7 +98,7 @@ export function createUncheckedWebhook(
   }
   const insert = async (trx: Parameters<typeof insertRow>[0]) => {
     const count = await countWebhooks(trx, input.accountId)
-    if (count >= WEBHOOKS_MAX) throw new OperationError('webhook_limit_reached', { count })
+    if (count >= WEBHOOKS_MAX) throw webhookError('webhook_limit_reached', { count })
     const webhook = await insertRow(trx, row)
     await audit(trx, services, webhook, 'webhook.created')
     return { webhook, secret }
@@ -189,7 +189,7 @@ export async function deleteWebhook(
  * Throws `webhook_disabled`: a retry would be accepted but not sent while the webhook is disabled.
  */
 export function requireActive({ id, active }: Webhook): void {
-  if (!active) throw new OperationError('webhook_disabled', { id })
+  if (!active) throw webhookError('webhook_disabled', { id })
 }
 
 async function applyChange(
@@ -230,7 +230,7 @@ const audit = (
 const blankToNull = (description: string | null) => description?.trim() || null
 
 function webhookNotFound(id: string): never {
-  throw new OperationError('webhook_not_found', { id })
+  throw webhookError('webhook_not_found', { id })
 }
 
 /**
@@ -246,5 +246,5 @@ export async function checkWebhookUrl(
   const fault = await findFault(createIpPolicy(settings.webhookAllowRanges))
   if (fault === null) return
   const isPrivate = (await findFault(() => true)) === null
-  throw new OperationError('webhook_url_rejected', { field, url, fault, isPrivate })
+  throw webhookError('webhook_url_rejected', { field, url, fault, isPrivate })
 }

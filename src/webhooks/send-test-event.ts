@@ -1,10 +1,10 @@
 import { type Database, write } from '../db/database.ts'
-import { OperationError } from '../platform/operation-error.ts'
 import type { Random } from '../platform/random.ts'
 import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import { recordTest } from './delivery-store.ts'
 import type { Webhook } from './endpoint-store.ts'
 import { getWebhook, type WebhookTarget } from './endpoints.ts'
+import { webhookError } from './errors.ts'
 import { eventBody, newDeliveryId, newEventId } from './event.ts'
 import { buildEventExample, type SentKind, TEST_KIND } from './event-types.ts'
 
@@ -101,7 +101,7 @@ export function createTestEventLimit(): TestEventLimit {
     acquire(accountId) {
       const count = running.get(accountId) ?? 0
       if (count >= TESTS_AT_ONCE_MAX) {
-        throw new OperationError('webhook_test_limit_reached', { count })
+        throw webhookError('webhook_test_limit_reached', { count })
       }
       running.set(accountId, count + 1)
       return () => {

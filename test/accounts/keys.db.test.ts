@@ -60,7 +60,7 @@ describe('creating a key', () => {
     'rejects the name %j',
     async name => {
       const services = await createServices()
-      const facts = { name, of: 'key', lengthMax: 100 }
+      const facts = { name, lengthMax: 100 }
       await expect(createKey(services, { ...OURS, name })).rejects.toThrow(
         refused('name_invalid', facts),
       )

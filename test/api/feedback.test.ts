@@ -158,7 +158,7 @@ describe('the limit of stored feedback', () => {
     expect(await refused.json()).toMatchObject({
       code: 'stored_rows_exceeded',
       error: expect.stringMatching(
-        /^The account stores 0 pieces of feedback, this request has 3 new ones, and the plan free allows 2\./,
+        /^The account stores 0 pieces of feedback, 3 more cannot be recorded, and the Free plan allows 2\./,
       ),
     })
     expect(await json('/v1/feedback', { body: { items: items(2) } })).toMatchObject({

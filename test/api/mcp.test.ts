@@ -295,7 +295,7 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
     const stranger = await connect(options, await addKey({}))
     for (const tool of ['job_status', 'cancel_job']) {
       const { isError, text } = await stranger.call(tool, { job_id })
-      expect([isError, text]).toEqual([true, 'Job not found.'])
+      expect([isError, text]).toEqual([true, `Job ${job_id} does not exist.`])
     }
   })
 
@@ -310,7 +310,9 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
       isError: true,
       text: 'This API key does not have the scope verify:single.',
     })
-    expect((await call('job_status', { job_id: 'job_none' })).text).toBe('Job not found.')
+    expect((await call('job_status', { job_id: 'job_none' })).text).toBe(
+      'Job job_none does not exist.',
+    )
   })
 
   test('counts the requests of a tool, and says when to try again', async () => {

@@ -79,7 +79,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       const { code, stdout, stderr } = await ev(home, ...args)
       expect([code, stdout]).toEqual([64, ''])
       expect(stderr).toBe(
-        'error: "owner" is not an email address. There is no @: write the address as name@domain.\n',
+        'error: The email address is "owner". There is no @: write the address as name@domain.\n',
       )
     }
     expect((await ev(home, 'set-email', 'Nobody', 'a@b.example')).code).toBe(66)

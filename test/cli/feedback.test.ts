@@ -56,7 +56,7 @@ describe.concurrent('ev feedback import', { timeout: 60_000 }, () => {
     expect(refused.code).toBe(64)
     expect(refused.stdout).toBe('Recorded 1,000 pieces of feedback.\n')
     expect(refused.stderr).toMatch(
-      /^error: The account stores 1,000 pieces of feedback, 200 more cannot be recorded, and the Small plan allows 1,000\. Change the plan/,
+      /^error: The account stores 1,000 pieces of feedback, 200 more cannot be recorded, and the Small plan allows 1,000\. To change the plan/,
     )
     setPlan(1_200)
     expect(JSON.parse((await ev(home, 'import', 'events.csv', '--json')).stdout)).toMatchObject({
@@ -240,7 +240,7 @@ describe.concurrent('ev feedback sources', { timeout: 60_000 }, () => {
     const wrong = await ev(folder, 'sources', 'create', 'ses', '--key', 'x')
     expect(wrong).toMatchObject({ code: 64 })
     expect(wrong.stderr).toMatch(
-      /^error: Amazon SES needs a key\. Set --key to the ARN of the SNS topic, such as arn:aws:/,
+      /^error: --key must be the ARN of the SNS topic of Amazon SES, such as arn:aws:/,
     )
     const unknown = await ev(folder, 'sources', 'create', 'mailchimp')
     expect(unknown.stderr).toMatch(/Unknown provider "mailchimp"\. Providers: ses, sendgrid,/)

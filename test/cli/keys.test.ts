@@ -104,7 +104,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
       '--rate-limit is "0"; it takes requests per minute, a whole number from 1 to 100000.',
     ],
     [['--expires', '2020-01-01'], '--expires is "2020-01-01"; it takes a future time'],
-    [['--name', ' '], 'the name of a key takes 1 to'],
+    [['--name', ' '], 'The name is " "; it must be 1 to 100 characters on one line.'],
   ])('rejects %j', async (args, message) => {
     const { code, stderr } = await ev(emptyFolder(), 'keys', 'create', '--name', 'CI', ...args)
     expect(stderr).toContain(message)
@@ -123,7 +123,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(limited).toMatchObject({ publishable: true, rate_limit_per_minute: 30 })
     expect((await ev(home, 'keys')).stdout).toMatch(/ev_pub_\w{4}….*verify:form/)
     for (const [args, message] of [
-      [[], 'A publishable key needs --allow-domain'],
+      [[], '--allow-domain is empty; a publishable key needs'],
       [[...site, '--scopes', '*'], '--scopes cannot be combined with --publishable'],
     ] as const) {
       const refused = await ev(home, ...create, ...args)
@@ -244,7 +244,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       ['free', 0],
     ])
     const namesake = await ev(home, 'accounts', 'create', '--name', 'Shop')
-    expect(namesake.stderr).toContain('is already named "Shop"')
+    expect(namesake.stderr).toContain('There is already an account "Shop": acc_')
   })
 
   test('changes the plan of an account to an existing one', async () => {
@@ -256,7 +256,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     const { code, stderr } = await ev(home, 'accounts', 'set-plan', 'Shop', 'huge')
     expect(code).toBe(64)
     expect(stderr).toContain(
-      'Unknown plan "huge". Plans: free, starter, professional, enterprise, tiny.',
+      'The plan is "huge"; it must be one of free, starter, professional, enterprise, tiny.',
     )
   })
 })

@@ -3,7 +3,7 @@ import type { Trx } from '../../db/database.ts'
 import type { Reader } from '../../db/reader.ts'
 import type { Schema } from '../../db/schema.ts'
 import { greatest, isPostgres, locking } from '../../db/sql-dialect.ts'
-import { OperationError } from '../../platform/operation-error.ts'
+import { accountError } from '../errors.ts'
 import { type Plan, periodEnd } from '../plan.ts'
 import type { CreditTable } from '../tables.ts'
 
@@ -237,7 +237,7 @@ export function reachedThresholds(o: {
 
 /** The error for an account without credits left today. */
 export const creditsUsedUpError = (limit: number, now: number) =>
-  new OperationError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
+  accountError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
 
 /**
  * The error for a list that needs more credits than are left today; `needed` is null if unknown.
@@ -247,7 +247,7 @@ export const creditsExceededError = (
   now: number,
   { needed, left }: { readonly needed: number | null; readonly left: number | null },
 ) =>
-  new OperationError('credits_exceeded', {
+  accountError('credits_exceeded', {
     plan: name,
     creditsPerDay: creditsPerDay ?? 0,
     needed,

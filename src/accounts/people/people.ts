@@ -1,8 +1,8 @@
 import { type AuditAction, type AuditServices, addAuditEntry } from '../../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../../db/database.ts'
 import { DAY } from '../../platform/clock.ts'
-import { OperationError } from '../../platform/operation-error.ts'
 import { parseEmail } from '../accounts.ts'
+import { accountError } from '../errors.ts'
 import { hashSecret } from '../key.ts'
 import { exceedingRights, type KeyRights } from '../key-rights.ts'
 import { endSessionsOfKey } from '../key-store.ts'
@@ -75,7 +75,7 @@ export function invitePerson(
   const person: Person = {
     id: `per_${random.token(ID_LENGTH)}`,
     account_id: accountId,
-    name: parseName(input.name, 'person'),
+    name: parseName(input.name),
     email,
     role,
     created_at: clock.now(),
@@ -89,10 +89,9 @@ export function invitePerson(
   }
   const insert = async (trx: Trx) => {
     const people = await listPeople(trx, accountId)
-    if (people.some(one => one.email === email))
-      throw new OperationError('person_exists', { email })
+    if (people.some(one => one.email === email)) throw accountError('person_exists', { email })
     if (people.length >= PEOPLE_MAX) {
-      throw new OperationError('person_limit_reached', { count: people.length })
+      throw accountError('person_limit_reached', { count: people.length })
     }
     await insertPerson(trx, person)
     await audit(trx, services, { action: 'person.invited', person })
@@ -145,7 +144,7 @@ export function changePerson(
   { name, role, ...target }: PersonTarget & { readonly name?: string; readonly role?: Role },
 ): Promise<Person> {
   const patch = {
-    ...(name !== undefined && { name: parseName(name, 'person') }),
+    ...(name !== undefined && { name: parseName(name) }),
     ...(role !== undefined && { role }),
   }
   const changed = Object.keys(patch)
@@ -263,14 +262,14 @@ async function manageablePerson(trx: Trx, target: PersonTarget): Promise<Person>
 /** Nobody manages a role that has more rights, or gives it. */
 function requireRole({ actor }: Actor, role: Role): void {
   if (actor === null || exceedingRights(roleRights(role), actor).length === 0) return
-  throw new OperationError('person_rights_exceeded', { role })
+  throw accountError('person_rights_exceeded', { role })
 }
 
 /** So an account that people manage keeps an admin. */
 function requireOther({ origin }: PeopleServices, { personId }: PersonTarget): void {
-  if (origin.person?.id === personId) throw new OperationError('own_person', {})
+  if (origin.person?.id === personId) throw accountError('own_person', {})
 }
 
 function personNotFound({ personId: id }: Pick<PersonTarget, 'personId'>): never {
-  throw new OperationError('person_not_found', { id })
+  throw accountError('person_not_found', { id })
 }

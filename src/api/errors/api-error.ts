@@ -43,6 +43,9 @@ export const STATUS = {
   insufficient_storage: 507,
 } as const
 
+/** The message of faults, whose cause only the log has. */
+export const INTERNAL_ERROR = 'An internal error occurred. Try again later.'
+
 export type ApiCode = keyof typeof STATUS
 
 /** A refused request. Thrown anywhere above the store and turned into a response in one place. */

@@ -1,10 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { getJob } from '../../jobs/change-job.ts'
+import { jobError } from '../../jobs/errors.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
-import { OperationError } from '../../platform/operation-error.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../service.ts'
@@ -30,7 +30,7 @@ export async function loadJob(c: Context<Env>, service: LoadJobDeps, id: string)
 }
 
 export function noSuchJob(id: string): never {
-  throw new OperationError('job_not_found', { id })
+  throw jobError('job_not_found', { id })
 }
 
 /** Many proxies cut off longer requests. */

@@ -1,10 +1,15 @@
 import { z } from '@hono/zod-openapi'
+import { accountError } from '../../accounts/errors.ts'
+import { jobError } from '../../jobs/errors.ts'
+import type { OperationError } from '../../platform/operation-error.ts'
+import { webhookError } from '../../webhooks/errors.ts'
 import { EVENT_KINDS } from '../../webhooks/event-types.ts'
-import { type ApiCode, STATUS } from '../errors/api-error.ts'
+import { type ApiCode, INTERNAL_ERROR, STATUS } from '../errors/api-error.ts'
+import { errorBody } from '../errors/errors.ts'
+import { answerOperation } from '../errors/operations.ts'
 import { SIMULATED_ERRORS } from '../verify/sandbox.ts'
 import { ErrorBody } from './answers.ts'
 import { type ResponseHeader, responseHeaders } from './headers.ts'
-import { LAST_KEY } from './key.ts'
 
 const Problem = z
   .object({
@@ -171,11 +176,17 @@ const TITLES: Readonly<Record<number, string>> = {
 
 const simulatedName = ({ body }: (typeof SIMULATED_ERRORS)[number]) => `simulated_${body.error}`
 
-const errorExample = (code: string, error: string) => ({
-  value: { success: false, error, code, request_id: 'req_01hx' },
+const errorExample = (code: string, error: string | OperationError) => ({
+  value: errorBody(
+    code as ApiCode,
+    typeof error === 'string' ? error : answerOperation(error).message,
+    'req_01hx',
+  ),
 })
 
-/** An error message for each code that operations document. Tests get the same from the service. */
+const ANY_JOB = 'job_xyz789'
+
+/** An error for each code that operations document. Tests get the same from the service. */
 const EXAMPLES = {
   invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
   invalid_json: 'The request body is not valid JSON: unexpected end at byte 9.',
@@ -184,8 +195,12 @@ const EXAMPLES = {
   empty_list: '"emails" is empty. Give at least one address.',
   too_many_emails:
     'The list has 10,001 addresses; this endpoint accepts at most 10,000. Use POST /v1/verify/batch.',
-  invalid_webhook_url:
-    '"url" is "http://a.example", which is not allowed. It must begin with https://.',
+  invalid_webhook_url: webhookError('webhook_url_rejected', {
+    field: 'url',
+    url: 'http://a.example',
+    fault: 'It must begin with https://.',
+    isPrivate: false,
+  }),
   invalid_list_url: 'The URL of the list is not allowed. It must begin with https://.',
   list_unreachable: 'The list cannot be fetched from files.example.com. No data arrived for 30 s.',
   list_access_denied:
@@ -200,17 +215,20 @@ const EXAMPLES = {
   insufficient_scope: 'This API key does not have the scope verify:single.',
   ip_restricted: 'This API key does not allow requests from this IP address.',
   domain_restricted: 'This API key does not allow requests from this domain.',
-  not_found: 'Job not found.',
+  not_found: jobError('job_not_found', { id: ANY_JOB }),
   request_timeout: 'The request body did not arrive in time.',
-  last_key: LAST_KEY,
-  account_exists: 'There is already an account "Shop": acc_02.',
+  last_key: accountError('last_key', { id: 'key_1', accountName: 'acc_1' }),
+  account_exists: accountError('account_exists', { id: 'acc_02', name: 'Shop' }),
   job_not_ready:
     'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
-  job_not_cancellable: 'The job is already completed.',
-  job_not_finishable: 'The job has been cancelled. Resume it first with POST /v1/jobs/{id}/resume.',
-  job_not_resumable: 'The job is completed. Only a cancelled or failed job can be resumed.',
-  job_not_reverifiable:
-    'The job is processing. Only a list that is completed, cancelled or failed can be re-verified.',
+  job_not_cancellable: jobError('job_not_cancellable', { id: ANY_JOB, state: 'completed' }),
+  job_not_finishable: jobError('job_not_finishable', { id: ANY_JOB, state: 'cancelled' }),
+  job_not_resumable: jobError('job_not_resumable', { id: ANY_JOB, state: 'completed' }),
+  job_not_reverifiable: jobError('job_not_reverifiable', {
+    id: ANY_JOB,
+    state: 'processing',
+    isList: true,
+  }),
   idempotency_in_progress: 'A request with this Idempotency-Key is in progress. Try again later.',
   idempotency_mismatch:
     'This Idempotency-Key was used for another request. Use a new key for each request.',
@@ -220,16 +238,24 @@ const EXAMPLES = {
   headers_too_large: 'The request headers are too large.',
   rate_limit:
     'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 seconds. The admin of this service can change the plan with ev accounts set-plan, or the limit in "plans" of the config file.',
-  quota_exceeded: 'All 100 daily verifications are used up. They reset at midnight UTC.',
-  concurrent_jobs_exceeded:
-    '10 lists of the account are not finished, and the plan free allows 10 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',
-  stored_rows_exceeded:
-    'The account stores 95,000 rows of lists, this list has 10,000, and the plan free allows 100,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
-  server_error: 'An internal error occurred. Try again later.',
+  quota_exceeded: accountError('credits_used_up', { limit: 100, resetAt: 0, now: 0 }),
+  concurrent_jobs_exceeded: jobError('concurrent_jobs_exceeded', {
+    plan: 'free',
+    openLists: 10,
+    max: 10,
+  }),
+  stored_rows_exceeded: jobError('stored_rows_exceeded', {
+    plan: 'free',
+    storedRows: 95_000,
+    rows: 10_000,
+    isMore: false,
+    max: 100_000,
+  }),
+  server_error: INTERNAL_ERROR,
   service_unavailable: 'The service is stopping. Try again.',
   insufficient_storage:
     'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
-} as const satisfies Partial<Record<ApiCode, string>>
+} satisfies Record<Exclude<ApiCode, 'method_not_allowed'>, string | OperationError>
 
 /** The examples that error responses refer to. */
 export const EXAMPLE_COMPONENTS = [

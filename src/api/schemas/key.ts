@@ -132,9 +132,6 @@ export const RotateRequest = z
   .openapi('KeyRotation')
 
 /** Error message for the last key of an account. */
-export const LAST_KEY =
-  'This is the last active key of the account: create another key first, or delete it with force=true'
-
 export const KeyDeletionQuery = z.object({
   force: z.enum(['true', 'false']).optional().openapi({
     description:

@@ -5,7 +5,7 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { ApiError, INTERNAL_ERROR } from '../errors/api-error.ts'
 import { type ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
 import { type RefusalDeps, refusalResponse, refuse, sendError, socketIp } from './reject.ts'
@@ -94,7 +94,7 @@ function unhandled(deps: ListenerDeps, error: unknown): Response {
   return refusalResponse(
     isClientError
       ? new ApiError('invalid_request', 'The request cannot be parsed.')
-      : new ApiError('server_error', 'An internal error occurred. Try again later.'),
+      : new ApiError('server_error', INTERNAL_ERROR),
     deps,
   )
 }

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
+import { webhookError } from '../../webhooks/errors.ts'
 import { findEvent, getEventPage } from '../../webhooks/event-store.ts'
 import { buildEventExample, SENT_KINDS, type SentKind } from '../../webhooks/event-types.ts'
 import { presentDelivery } from '../../webhooks/present.ts'
 import type { EventTable } from '../../webhooks/tables.ts'
 import type { ApiDeps } from '../api-deps.ts'
-import { ApiError } from '../errors/api-error.ts'
 import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, pageBody, successBody } from '../schemas/answers.ts'
@@ -98,8 +98,9 @@ export function eventRoutes(service: EventDeps) {
   })
   router.handle(read, async c => {
     const { account } = c.get('caller')
-    const found = await findEvent(service.database, account.id, c.req.valid('param').id)
-    if (found === null) throw new ApiError('not_found', 'Event not found.')
+    const { id } = c.req.valid('param')
+    const found = await findEvent(service.database, account.id, id)
+    if (found === null) throw webhookError('event_not_found', { id })
     const webhooks = await listWebhooks(service.database, account.id)
     const deliveries = found.deliveries.flatMap(row => {
       const webhook = webhooks.find(({ id }) => id === row.webhook_id)

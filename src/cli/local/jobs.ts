@@ -7,6 +7,7 @@ import type { Config } from '../../config/settings.ts'
 import { type Database, write } from '../../db/database.ts'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { createDownloadUrl } from '../../jobs/download-url.ts'
+import { jobError } from '../../jobs/errors.ts'
 import { getRemainingWork, listJobs } from '../../jobs/job-list.ts'
 import {
   getListName,
@@ -31,7 +32,6 @@ import { DAY, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { isoTime } from '../../platform/format.ts'
 import { silentLog } from '../../platform/log.ts'
-import { OperationError } from '../../platform/operation-error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices, closeAll, databaseName, openAll } from '../database.ts'
@@ -102,7 +102,7 @@ export function createLocalJobs(context: CliContext, config: Config): JobsBacken
         const before = await changed(database, job)
         const { isChanged } = await cancelJob({ database }, job)
         if (!isChanged) {
-          throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })
+          throw jobError('job_not_cancellable', { id: job.id, state: 'cancelled' })
         }
         await deleteStdinCopy(database, config, job)
         return before

@@ -10,8 +10,8 @@ import type {
 } from '../../client/types.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { isoTime } from '../../platform/format.ts'
-import { OperationError } from '../../platform/operation-error.ts'
 import { SECRET_HINT_LENGTH } from '../../webhooks/endpoint.ts'
+import { webhookError } from '../../webhooks/errors.ts'
 import { ownAccount } from '../service.ts'
 
 /** The webhooks that the commands manage: of a database, or of a service. */
@@ -142,5 +142,5 @@ async function findDelivery(
       if (!(error instanceof EvApiError && error.status === 404)) throw error
     }
   }
-  throw new OperationError('delivery_not_found', { id: deliveryId, webhookId })
+  throw webhookError('delivery_not_found', { id: deliveryId, webhookId })
 }

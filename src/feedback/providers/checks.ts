@@ -1,13 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { DAY, MINUTE } from '../../platform/clock.ts'
-import { OperationError } from '../../platform/operation-error.ts'
+import type { OperationError } from '../../platform/operation-error.ts'
+import { feedbackError } from '../errors.ts'
 
 /** Rejects a request with a sentence. */
 export function reject(
   kind: OperationError<'feedback_request_rejected'>['facts']['kind'],
   fault: string,
 ): never {
-  throw new OperationError('feedback_request_rejected', { kind, fault })
+  throw feedbackError('feedback_request_rejected', { kind, fault })
 }
 
 /** Tolerated difference of the clocks of a provider and of this machine. */

@@ -2,7 +2,7 @@ import { creditsExceededError } from '../../accounts/credits/credit-store.ts'
 import type { Plan } from '../../accounts/plan.ts'
 import type { BeforeCommit, Trx } from '../../db/database.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
-import { OperationError } from '../../platform/operation-error.ts'
+import { jobError } from '../errors.ts'
 import { dropLoading, type Loaded, newId, type Submission, toJob } from '../import/load-job.ts'
 import {
   createJob,
@@ -64,7 +64,7 @@ export async function reverifyJob(
 function checkReverifiable({ id, state, type, account_id, finished_at }: Job): string {
   const isList = type !== 'single' && account_id !== null
   if (isList && finished_at !== null) return account_id
-  throw new OperationError('job_not_reverifiable', { id, state, isList })
+  throw jobError('job_not_reverifiable', { id, state, isList })
 }
 
 type Account = {
@@ -79,7 +79,7 @@ async function checkSelected(
   { job, plan, selection, accountId, creditsMax }: ReverifyInput & Account,
 ): Promise<void> {
   const { rows, addresses } = await countSelected(database, job.id, selection)
-  if (rows === 0) throw new OperationError('no_row_selected', { id: job.id })
+  if (rows === 0) throw jobError('no_row_selected', {})
   if (creditsMax === null || addresses <= creditsMax) return
   await ledger.refused(accountId, plan)
   throw creditsExceededError(plan, clock.now(), { left: creditsMax, needed: addresses })
@@ -110,7 +110,7 @@ async function loadCopy(
     const kept = await copyRows(database, { from: job.id, to: jobId, selection, yieldToOthers })
     const { rows, addresses } = await countSelected(database, jobId, UNVERIFIED)
     // The last selected address was erased while the job was copied.
-    if (rows === 0) throw new OperationError('no_row_selected', { id: job.id })
+    if (rows === 0) throw jobError('no_row_selected', {})
     const { total, malformed, no_address: noAddress, duplicates } = job
     const addressCount = creditsMax === null ? null : addresses
     const counts = { total, malformed, noAddress, duplicates, addressCount }
@@ -142,7 +142,7 @@ const OPTION_FIELDS = new Set([
 /** A job that was deleted or resumed while it was copied left an incomplete copy. */
 async function checkUnchanged(trx: Trx, { id, finished_at }: Job): Promise<void> {
   const job = await findJob({ db: trx }, id)
-  if (job === null || job.state === 'loading') throw new OperationError('job_not_found', { id })
+  if (job === null || job.state === 'loading') throw jobError('job_not_found', { id })
   if (job.finished_at === finished_at) return
-  throw new OperationError('job_not_reverifiable', { id, state: job.state, isList: true })
+  throw jobError('job_not_reverifiable', { id, state: job.state, isList: true })
 }

@@ -5,6 +5,7 @@ import { DAY, MINUTE, SECOND } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { OperationError } from '../../platform/operation-error.ts'
+import { jobError } from '../errors.ts'
 import { findJob, type Job } from '../job-store.ts'
 import { inheritOptions, reverifyJob } from '../reverify/reverify-job.ts'
 import type { JobServices } from '../submit-job.ts'
@@ -114,7 +115,7 @@ async function createRun(
 ): Promise<Job> {
   const { database, clock, plans, priority } = deps
   const job = await findJob(database, schedule.latest_job_id)
-  if (job === null) throw new OperationError('job_not_found', { id: schedule.latest_job_id })
+  if (job === null) throw jobError('job_not_found', { id: schedule.latest_job_id })
   const account = await accountIn(database.db, schedule.account_id)
   const { classes, olderThanDays, notify } = toOptions(schedule)
   const selection = {

@@ -1,8 +1,8 @@
 import { type BeforeCommit, type Database, write, writeWith } from '../../db/database.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { DAY } from '../../platform/clock.ts'
-import { OperationError } from '../../platform/operation-error.ts'
 import type { Random } from '../../platform/random.ts'
+import { jobError } from '../errors.ts'
 import { findJob, type Job } from '../job-store.ts'
 import {
   newScheduleId,
@@ -40,7 +40,7 @@ export async function createSchedule(
 ): Promise<Schedule> {
   const { id: jobId, account_id: accountId, type, state, sandbox } = job
   if (accountId === null || type === 'single') {
-    throw new OperationError('job_not_reverifiable', { id: jobId, state, isList: false })
+    throw jobError('job_not_reverifiable', { id: jobId, state, isList: false })
   }
   const now = clock.now()
   const schedule: Schedule = {
@@ -61,7 +61,7 @@ export async function createSchedule(
     database,
     async trx => {
       const count = await countSchedules(trx, accountId)
-      if (count >= SCHEDULES_MAX) throw new OperationError('schedule_limit_reached', { count })
+      if (count >= SCHEDULES_MAX) throw jobError('schedule_limit_reached', { count })
       await insertSchedule(trx, schedule)
       return schedule
     },
@@ -78,7 +78,7 @@ type Target = {
 /** Returns a schedule. Throws `schedule_not_found`, also for one of another account. */
 export async function getSchedule(db: Database['reader'], target: Target): Promise<Schedule> {
   const schedule = await findSchedule(db, target)
-  if (schedule === null) throw new OperationError('schedule_not_found', { id: target.id })
+  if (schedule === null) throw jobError('schedule_not_found', { id: target.id })
   return schedule
 }
 
@@ -105,8 +105,7 @@ export async function updateSchedule(
     const nextAt = isKept ? next_run_at : database.steadyClock.now() + options.everyDays * DAY
     if (isActive && next_run_at === null) {
       const job = await findJob({ db: trx }, schedule.latest_job_id)
-      if (job === null || job.state === 'loading')
-        throw new OperationError('schedule_without_results', { id: schedule.id })
+      if (job === null || job.state === 'loading') throw jobError('schedule_without_results', {})
     }
     return changeSchedule(trx, schedule.id, {
       ...toColumns(options),

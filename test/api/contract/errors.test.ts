@@ -65,7 +65,7 @@ type Ask = (place: Place, options?: RequestOptions, query?: string) => Promise<R
 const askOf =
   ({ request }: ExampleService): Ask =>
   async (place, options = {}, query = '') => {
-    const path = place.path.replace('{row}', '1').replace(/\{\w+\}/g, 'none') + query
+    const path = place.path.replace('{row}', '1').replace(/\{\w+\}/g, 'job_xyz789') + query
     const [body = {}] = await bodiesOf(place)
     const headers = { ...body.headers, ...options.headers }
     return request(path, { method: place.method, ...body, ...options, headers })

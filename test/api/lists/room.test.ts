@@ -40,7 +40,7 @@ describe('the concurrent jobs of a plan', () => {
         status: 429,
         code: 'concurrent_jobs_exceeded',
         error:
-          '2 lists of the account are not finished, and the plan free allows 2 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',
+          '2 lists of the account are not finished, and the Free plan allows 2 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',
       })
     }
     expect(await jobs()).toHaveLength(2)
@@ -96,7 +96,7 @@ describe('the stored rows of a plan', () => {
       status: 429,
       code: 'stored_rows_exceeded',
       error:
-        'The account stores 17 rows of lists, this list has 4, and the plan free allows 20. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
+        'The account stores 17 rows of lists, this list has 4, and the Free plan allows 20. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
     })
     expect(await jobs()).toHaveLength(2)
     expect((await batch(3, SANDBOX)).status).toBe(200)
@@ -128,7 +128,7 @@ describe('the stored rows of a plan', () => {
       status: 429,
       code: 'stored_rows_exceeded',
       error:
-        'The account stores 0 rows of lists, this list has more than 5,000, and the plan free allows 5,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
+        'The account stores 0 rows of lists, this list has more than 5,000, and the Free plan allows 5,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
     })
     expect([await jobs(), await rows(), left()]).toEqual([[], [], []])
   })

@@ -135,7 +135,9 @@ describe.each(['/v0/bulk', '/v1/bulk'])('%s', path => {
     for (const url of [`${path}/7`, `${path}/7/results`, `${path}/8`]) {
       const response = await service.request(url, { key })
       expect(response.status).toBe(404)
-      expect(await response.json()).toMatchObject({ error: 'Job not found.' })
+      expect(await response.json()).toMatchObject({
+        error: expect.stringMatching(/^Job .* does not exist\.$/),
+      })
     }
   })
 

@@ -303,7 +303,10 @@ describe('one delivery', () => {
       const response = await fixture.request(path)
       expect([response.status, await response.json()]).toEqual([
         404,
-        expect.objectContaining({ code: 'not_found', error: expect.stringMatching(/delivery/) }),
+        expect.objectContaining({
+          code: 'not_found',
+          error: expect.stringMatching(/^Delivery .* does not exist\./),
+        }),
       ])
     }
   })

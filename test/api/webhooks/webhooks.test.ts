@@ -66,7 +66,7 @@ describe('creating a webhook endpoint', () => {
     expect(await response.json()).toMatchObject({
       code: 'invalid_request',
       error:
-        '"headers" has "webhook-signature", which cannot be used. ev or HTTP sets this header itself.',
+        '"headers" has "webhook-signature", which is not allowed. ev or HTTP sets this header itself.',
     })
   })
 

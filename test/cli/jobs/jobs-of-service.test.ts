@@ -75,7 +75,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect({ code, stderr }).toMatchObject({
       code: 64,
       stderr: expect.stringMatching(
-        /belongs to the service\. While "ev serve" runs, it continues the job/,
+        /Only a cancelled or failed job can be resumed\. While "ev serve" runs, it continues the job/,
       ),
     })
     await database.close()
@@ -109,7 +109,7 @@ describe.concurrent('ev jobs with a job of the service', () => {
     expect((await jobs(home, 'changes', ID)).stdout).toMatch(/is a new list/)
     expect(await jobs(home, 'reverify', again, '--only', 'risky')).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('none match --only or --older-than'),
+      stderr: expect.stringContaining('No row of the list matches --only or --older-than'),
     })
     await database.close()
   })
@@ -135,7 +135,9 @@ describe.concurrent('ev jobs with a job of the service', () => {
     await write(database, trx => reserveCredits(trx, taken))
     expect(await jobs(home, 'resume', ID)).toMatchObject({
       code: 64,
-      stderr: expect.stringMatching(/needs 3 credits, and the account has 2 left today/),
+      stderr: expect.stringMatching(
+        /verifications of the Free plan, 2 are left, and this list needs 3\./,
+      ),
     })
     expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
     await database.close()

@@ -184,7 +184,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const { job_id } = await only(home)
     for (const [command, about] of [
       ['resume', /is finished, and its output is written/],
-      ['cancel', /is finished, so there is nothing to cancel/],
+      ['cancel', /The job is already completed\. To delete it: ev jobs delete/],
     ] as const) {
       const ran = await jobs(home, command, job_id)
       expect(ran.code).toBe(64)

@@ -97,7 +97,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   test.each([
     ['nothing', [], 'There is nothing to change. Give at least one of --url'],
     ['a header without a colon', ['--header', 'X-A'], '--header has no colon'],
-    ['a reserved header', ['--header', 'Host: a'], 'The header "Host" is not allowed.'],
+    ['a reserved header', ['--header', 'Host: a'], '--header has "Host", which is not allowed.'],
   ])('does not change one with %s', async (_, args, message) => {
     const home = await homeWith('acc_a')
     const { id } = await read(home, ...CREATE)

@@ -182,7 +182,7 @@ describe('a delivery', () => {
     const dashboard = await endpoint()
     const { status, text } = await dashboard.get(`${dashboard.path}/deliveries/dlv_x`)
     expect(status).toBe(404)
-    expect(text).toContain('This webhook endpoint has no such delivery')
+    expect(text).toContain('Delivery dlv_x of webhook')
   })
 })
 
