@@ -33,6 +33,7 @@ describe('a scope', () => {
     [['jobs:read'], '*', false],
     // A secret key may do what the publishable key of a form does, and not the other way round.
     [['verify:single'], 'verify:form', true],
+    [['verify:single'], 'jobs:read', false],
     [['verify:bulk'], 'verify:form', false],
     [['verify:form'], 'verify:form', true],
     [['verify:form'], 'verify:single', false],

@@ -35,7 +35,7 @@ export const MODULES = {
   },
   address: {
     mutate: ['src/engine/address/{address,domain}.ts'],
-    tests: ['test/engine/address/{address,domain,hostile}.test.ts'],
+    tests: ['test/engine/address/{address,domain,placeholder}.test.ts'],
     floor: 90,
   },
   keys: {

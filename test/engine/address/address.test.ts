@@ -4,6 +4,7 @@ import {
   addressKey,
   cleanAddress,
   isFault,
+  isMissing,
   parseAddress,
   wireAddress,
 } from '../../../src/engine/address/address.ts'
@@ -59,7 +60,36 @@ describe('parseAddress', () => {
   test('rejects an address of 254 characters but more octets', () => {
     const text = `${'ö'.repeat(30)}@${'ä'.repeat(50)}.${'ä'.repeat(50)}.${'ä'.repeat(50)}.test`
     expect(text.length).toBeLessThan(254)
-    expect(parseAddress(text)).toMatchObject({ fault: 'too_long' })
+    expect(parseAddress(text)).toMatchObject({ fault: 'too_long', at: text.length - 1 })
+  })
+
+  test.each([
+    ['a text of 300 characters is only too long', 'a'.repeat(300), 'too_long', 254],
+    ['so is a list of addresses', 'a@x.test, '.repeat(300), 'too_long', 254],
+    // RFC 6531: U+003C and U+0338 compose to U+226E, which would be allowed.
+    ['composition hides no forbidden character', 'a<\u0338b@x.test', 'angle_bracket', 1],
+    ['a closing parenthesis belongs to a comment', 'a)b@x.test', 'comment', 1],
+    ['a closing bracket is one too', 'a>b@x.test', 'angle_bracket', 1],
+    ['the first error counts', `${'a'.repeat(70)}(x)@x.test`, 'comment', 70],
+  ])('%s', (_, text, fault, at) => {
+    expect(parseAddress(text)).toMatchObject({ fault, at })
+  })
+
+  test('a quoted local part may look like a list of addresses (RFC 5321 §4.1.2)', () => {
+    const text = '"a@x.test, b@x.test"@mail.example'
+    expect(wireAddress(parsed(text))).toBe(text)
+  })
+
+  test.each([
+    ['', 'empty', true],
+    ['n/a', 'placeholder', true],
+    ['none', 'placeholder', true],
+    ['ann', 'no_at', false],
+    ['ann@', 'no_domain', false],
+  ])('%j is %s; a row that says so has no address: %s', (text, fault, missing) => {
+    const error = parseAddress(text)
+    if (!isFault(error)) throw new Error('accepted')
+    expect([error.fault, isMissing(error)]).toEqual([fault, missing])
   })
 
   test('keeps the text as in the input, in NFC', () => {
@@ -94,6 +124,39 @@ describe('cleanAddress', () => {
     expect(removed).toEqual(notes === '' ? [] : notes?.split(', '))
     const parsed = parseAddress(text)
     expect(address).toEqual(isFault(parsed) ? null : parsed)
+  })
+
+  test.each([
+    ['<<<<<ann@x.test>>>>>', ['angle brackets']],
+    ['smtp:ann@x.test', ['smtp:']],
+    ['To:  ann@x.test', ['label']],
+    ['"Ann @ Home" <ann@x.test>', ['display name', 'angle brackets']],
+    ['[ {"email" : [ "ann@x.test"', ['JSON', 'wrapping quotes']],
+    ['"ann@x.test" ]}', ['JSON', 'wrapping quotes']],
+  ])('finds the address in %j, and names each wrapping once', (pasted, notes) => {
+    expect(cleanAddress(pasted)).toMatchObject({ text: 'ann@x.test', notes })
+  })
+
+  test.each([
+    'xsmtp:ann@x.test',
+    '<ann@x.test',
+    'x1To: ann@x.test',
+    'x["ann@x.test"',
+    'Ann <ann@x.test> Lee',
+    'Ann <a@x.test>, Bob <b@x.test>',
+    'ann .lee@x.test',
+    '<>',
+    "'",
+    '""',
+  ])('leaves %j as it is, because it would guess', pasted => {
+    expect(cleanAddress(pasted)).toEqual({ text: pasted, notes: [], address: null })
+  })
+
+  test('removes five wrappings and no more', () => {
+    expect(cleanAddress('<<<<<<ann@x.test>>>>>>')).toMatchObject({
+      text: '<ann@x.test>',
+      address: null,
+    })
   })
 
   test('never changes a valid address, except that a full-width @ becomes @', () => {

@@ -37,6 +37,58 @@ describe('parseDomain', () => {
     expect(parsed(text)).toEqual({ ascii, unicode: ascii, kind: 'literal' })
   })
 
+  // RFC 5321 §4.1.3: four numbers of at most three digits, none above 255.
+  test.each([
+    ['[255.255.255.255]', true],
+    ['[0.0.0.0]', true],
+    ['[256.1.1.1]', false],
+    ['[0001.1.1.1]', false],
+    ['[1e1.1.1.1]', false],
+    ['[1.2.3]', false],
+    ['[1.2.3.4.5]', false],
+  ])('%s is an IPv4 literal: %s', (text, isLiteral) => {
+    expect(isSyntaxError(parseDomain(text))).toBe(!isLiteral)
+  })
+
+  // RFC 5321 §4.1.3: eight groups, or `::` for two or more; IPv4 only at the end.
+  test.each([
+    ['[IPv6:1:2:3:4:5:6:7:8]', true],
+    ['[IPv6:::]', true],
+    ['[IPv6:::1]', true],
+    ['[IPv6:1:2:3:4:5:6::]', true],
+    ['[IPv6:1:2:3:4:5:6:192.0.2.1]', true],
+    ['[IPv6:::192.0.2.1]', true],
+    ['[IPv6:1:2:3:4:5:6:7]', false],
+    ['[IPv6:1:2:3:4:5:6:7::]', false],
+    ['[IPv6:1:2:3:4:5:6:7:8:9]', false],
+    ['[IPv6:1::2::3]', false],
+    ['[IPv6:192.0.2.1::1]', false],
+    ['[IPv6:::300.1.1.1]', false],
+    ['[IPv6:1:g::]', false],
+    ['[IPv6:12345::1]', false],
+    ['[IPv6:x1::1]', false],
+    ['[IPv6:1x::1]', false],
+    ['[aIPv6::]', false],
+    ['[::1]', false],
+  ])('%s is an IPv6 literal: %s', (text, isLiteral) => {
+    expect(isSyntaxError(parseDomain(text))).toBe(!isLiteral)
+  })
+
+  test.each([
+    ['b)c.test', 'comment', 1],
+    ['b(c.test', 'comment', 1],
+    ['b<c.test', 'angle_bracket', 1],
+    ['b>c.test', 'angle_bracket', 1],
+    ['b@c.test', 'two_ats', 1],
+    ['b!c d.test', 'domain_character', 1],
+    ['b c.test', 'domain_space', 1],
+    ['[192.0.2.1\u200b]', 'hidden_character', 10],
+    // UTS #46: it is mapped to "a/c", and a slash is no letter, digit or hyphen (STD3).
+    ['a\u2100b.example', 'domain_idn', 0],
+  ])('%j has the error %s at %i', (text, fault, at) => {
+    expect(parseDomain(text)).toMatchObject({ fault, at })
+  })
+
   test('accepts a name of 253 characters and rejects one of 254', () => {
     const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
     expect(name).toHaveLength(253)
