@@ -16,8 +16,8 @@ export const MODULES = {
     floor: 90,
   },
   credits: {
-    mutate: ['src/accounts/credits/{credit-store,ledger-entries,reservations,usage-ledger}.ts'],
-    tests: ['test/accounts/credits/*.test.ts'],
+    mutate: ['src/accounts/credits/{ledger-entries,reservations,usage-ledger}.ts'],
+    tests: ['test/accounts/credits/usage-ledger.test.ts'],
     floor: 90,
   },
   retry: {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
+import { creditsFor, verdictCounters } from '../../../src/accounts/credits/ledger-entries.ts'
 import type { Reservation } from '../../../src/accounts/credits/reservations.ts'
 import { listUsage } from '../../../src/accounts/credits/usage.ts'
 import {
@@ -46,7 +47,7 @@ async function services(plan = 'free') {
   )
   const logged: [string, LogFields | undefined][] = []
   const error: Log['error'] = (message, fields) => void logged.push([message, fields])
-  const log = { debug() {}, info() {}, warn() {}, error }
+  const log = { debug() {}, info() {}, warn: error, error }
   const deps = { database, clock, log, random: countedRandom(), plans: PLANS }
   return { clock, database, logged, deps, ledger: createUsageLedger(deps) }
 }
@@ -187,6 +188,136 @@ describe('a single verification', () => {
   })
 })
 
+describe('the reservations in flight', () => {
+  const inFlight = (ledger: UsageLedger, period = TODAY) =>
+    ledger.inFlight.amount('acc_a', period, null)
+
+  test('are those that are neither settled nor given back', async () => {
+    const { ledger } = await services()
+    const [one, two, three] = [await held(ledger), await held(ledger, FREE, 2), await held(ledger)]
+    expect(inFlight(ledger)).toBe(4)
+    await ledger.settle(settled(one))
+    expect(inFlight(ledger)).toBe(3)
+    ledger.giveBack('acc_a', two)
+    await ledger.flushed()
+    expect(inFlight(ledger)).toBe(1)
+    ledger.settled('acc_a', three)
+    expect(inFlight(ledger)).toBe(0)
+  })
+
+  test('are counted by account and period', async () => {
+    const { clock, ledger } = await services()
+    await held(ledger)
+    clock.jump(DAY)
+    await held(ledger, FREE, 2)
+    expect([inFlight(ledger), inFlight(ledger, TODAY + DAY)]).toEqual([1, 2])
+    expect(ledger.inFlight.amount('acc_b', TODAY, null)).toBe(0)
+    expect(ledger.inFlight.amount('acc_a', TODAY, 'mem_a')).toBe(0)
+  })
+
+  test('are none of a plan without a limit, nor of a request that was refused', async () => {
+    const { ledger } = await services()
+    expect(await held(ledger, ENTERPRISE)).toEqual({ period: TODAY, amount: 0 })
+    expect(await ledger.reserve('acc_a', FREE, 21)).toBeNull()
+    expect(inFlight(ledger)).toBe(0)
+  })
+
+  test('end with an entry that can never be written', async () => {
+    const { database, ledger } = await services()
+    await sql`create trigger refuse before insert on verification
+      begin select raise(abort, 'bad entry'); end`.execute(database.db)
+    await expect(ledger.settle(settled(await held(ledger)))).rejects.toThrow('bad entry')
+    expect(inFlight(ledger)).toBe(0)
+  })
+
+  test('stay while an entry waits to be written', async () => {
+    const { clock, database, ledger: before, deps } = await services()
+    const full = Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+    const faults = [full]
+    const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
+    const reservation = await held(before)
+    ledger.inFlight.add('acc_a', reservation)
+    const written = ledger.settle(settled(reservation))
+    await clock.advance(500)
+    expect(inFlight(ledger)).toBe(1)
+    await clock.advance(1_000)
+    await written
+    expect(inFlight(ledger)).toBe(0)
+  })
+})
+
+test('verdicts are counted by their reason, without those of the sandbox', async () => {
+  const { database, ledger } = await services()
+  for (let n = 0; n < 2; n++) await ledger.settle(settled(await held(ledger)))
+  await ledger.settle(settled(null, { sandbox: true }))
+  const entries = [{ result: resultOf('timeout') }]
+  const of = { accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_a' } as const
+  await write(database, trx =>
+    ledger.record(trx, { ...of, sandbox: false, period: TODAY, released: 0, entries }),
+  )
+  expect([...verdictCounters(database)]).toEqual([
+    ['accepted_email', 2],
+    ['timeout', 1],
+  ])
+})
+
+test('cached results cost nothing and are counted as cached', async () => {
+  const { database, ledger } = await services()
+  const entry = { result: resultOf('accepted_email', { cached: true }) }
+  await ledger.settle(settled(await held(ledger), { entry }))
+  await ledger.settle(settled(await held(ledger)))
+  const usage = await listUsage(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })
+  expect(usage).toMatchObject([{ class: 'deliverable', verifications: 2, cached: 1, credits: 1 }])
+  expect(creditsFor(resultOf('rejected_email'))).toBe(1)
+})
+
+test('results of several accounts and days in one transaction are charged separately', async () => {
+  const { database, ledger } = await services()
+  await addAccount(database, 'acc_b', 'free')
+  const entries = [{ result: resultOf('accepted_email') }]
+  const of = { keyId: 'key_a', source: 'batch', jobId: 'job_a', sandbox: false } as const
+  const batch = { ...of, released: 0, entries }
+  await write(database, trx =>
+    ledger.record(
+      trx,
+      { ...batch, accountId: 'acc_b', period: null },
+      { ...batch, accountId: 'acc_a', period: TODAY },
+      { ...batch, accountId: 'acc_a', period: TODAY - DAY },
+      { ...batch, accountId: 'acc_a', period: TODAY },
+    ),
+  )
+  expect(await creditOf(database)).toMatchObject({ used: 2 })
+  expect(await creditOf(database, TODAY - DAY)).toMatchObject({ used: 1 })
+  expect(await readCredit(database, 'acc_b', TODAY)).toMatchObject({ used: 1 })
+})
+
+test('reservations of several accounts and days are given back separately', async () => {
+  const { clock, database, ledger } = await services()
+  await addAccount(database, 'acc_b', 'free')
+  const reserve = async (id: string) => (await ledger.reserve(id, FREE, 3)) as Reservation
+  const mine = [await reserve('acc_a'), await reserve('acc_a')]
+  const other = await reserve('acc_b')
+  clock.jump(DAY)
+  const later = await reserve('acc_a')
+  ledger.giveBack('acc_b', other)
+  for (const one of [...mine, later]) ledger.giveBack('acc_a', one)
+  await ledger.flushed()
+  expect(await creditOf(database)).toMatchObject({ held: 0 })
+  expect(await creditOf(database, TODAY + DAY)).toMatchObject({ held: 0 })
+  expect(await readCredit(database, 'acc_b', TODAY)).toMatchObject({ held: 0 })
+})
+
+test('a ledger that stops says how many entries are lost', async () => {
+  const { database, logged, deps, ledger: before } = await services()
+  const full = Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+  const ledger = createUsageLedger({ ...deps, database: failing(database, () => full) })
+  ledger.giveBack('acc_a', await held(before))
+  await before.stop()
+  expect(logged).toEqual([])
+  await ledger.stop()
+  expect(logged.at(-1)).toEqual(['usage ledger write failed; entries lost', { entries: 1 }])
+})
+
 describe('the last credit', () => {
   test('goes to one of a hundred concurrent requests', async () => {
     const { database, ledger } = await services()
@@ -237,6 +368,32 @@ describe('an account is notified', () => {
     await held(ledger, FREE, 20)
     await ledger.reserve('acc_a', FREE, 1)
     expect(await eventsOf(database)).toHaveLength(2 * emitted.length)
+  })
+
+  test('when another part of the service rejected it for lack of credits', async () => {
+    const { database, ledger } = await services()
+    await use(ledger, 15)
+    await ledger.refused('acc_a', FREE)
+    await ledger.refused('acc_a', ENTERPRISE)
+    expect(await eventsOf(database)).toEqual([])
+    await held(ledger, FREE, 5)
+    for (let n = 0; n < 2; n++) await ledger.refused('acc_a', FREE)
+    expect(await eventsOf(database)).toEqual([
+      'quota.warning 80 % 20/20 0 left',
+      'quota.warning 95 % 20/20 0 left',
+      'quota.exceeded 100 % 20/20 0 left',
+    ])
+    const events = await database.db.selectFrom('event').select('body').execute()
+    for (const { body } of events) expect(JSON.parse(body)).not.toHaveProperty('sandbox')
+  })
+
+  test('of nothing if the event cannot be written, and is rejected all the same', async () => {
+    const { database, ledger, logged } = await services()
+    await held(ledger, FREE, 20)
+    await sql`create trigger refuse before insert on event
+      begin select raise(abort, 'no events'); end`.execute(database.db)
+    expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    expect(logged).toEqual([['quota event could not be written', { why: 'no events' }]])
   })
 
   test('not at all when it requested more at once than is left', async () => {

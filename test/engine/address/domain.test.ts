@@ -89,6 +89,27 @@ describe('parseDomain', () => {
     expect(parseDomain(text)).toMatchObject({ fault, at })
   })
 
+  // RFC 3696 §2: only a top-level domain that is all digits is a number.
+  test.each(['mail.4you', 'bücher.x1', `${'a'.repeat(63)}.4you`])('%s is a name', text => {
+    expect(parsed(text).kind).toBe('name')
+  })
+
+  test.each([
+    ['192.0.2.10', 'bare_ip', 0],
+    ['1.2.3.4.5', 'numeric_tld', 8],
+    ['a.1.2.3.4', 'numeric_tld', 8],
+    ['mail.123', 'numeric_tld', 5],
+  ])('%s is no name: %s at %i', (text, fault, at) => {
+    expect(parseDomain(text)).toMatchObject({ fault, at })
+  })
+
+  test.each([253, 254])('a name of %i characters with a digit in its ending', length => {
+    const labels = ['a', 'b', 'c'].map(letter => letter.repeat(62)).join('.')
+    const name = `${labels}.${'d'.repeat(length - labels.length - '..4you'.length)}.4you`
+    expect(name).toHaveLength(length)
+    expect(isSyntaxError(parseDomain(name))).toBe(length > 253)
+  })
+
   test('accepts a name of 253 characters and rejects one of 254', () => {
     const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
     expect(name).toHaveLength(253)
