@@ -30,6 +30,11 @@ export const COMMAND_GROUPS: readonly {
         load: async () => (await import('./commands/verify.ts')).defineBulk,
       },
       {
+        name: 'measure',
+        description: 'measure the accuracy of ev and other tools on addresses with known truth',
+        load: async () => (await import('./commands/measure.ts')).defineMeasure,
+      },
+      {
         name: 'jobs',
         description: 'manage jobs: show, resume, finish, cancel, delete, share, re-verify',
         load: async () => (await import('./jobs/jobs.ts')).defineJobs,
