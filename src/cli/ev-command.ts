@@ -13,6 +13,9 @@ export class SettingOption extends Option {
   }
 }
 
+/** An option that only works on this machine, in a command that also works on a service. */
+export class MachineOption extends Option {}
+
 /** Width of help in characters if the output has none: the default of commander. */
 const WIDTH = 80
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import type { EvClient } from '../client/client.ts'
+import type { ClientOptions, EvClient } from '../client/client.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
-import { EvCommand, pathOf, SettingOption } from './ev-command.ts'
+import { EvCommand, MachineOption, pathOf, SettingOption } from './ev-command.ts'
 import { printMessage } from './print.ts'
 
 /**
@@ -73,19 +73,23 @@ const notOnService = (source: string, action: Command) =>
 
 const HERE = 'omit --url and unset EV_URL'
 
-/** Settings of this machine would have no effect. */
+/** Settings of this machine, and options that only work on it, would have no effect. */
 function requireNoSettings(source: string, action: Command): void {
-  const given = action.options.find(
+  const given = action.options.filter(
     option =>
-      option instanceof SettingOption &&
+      (option instanceof SettingOption || option instanceof MachineOption) &&
       action.getOptionValueSource(option.attributeName()) === 'cli',
   )
-  if (given === undefined) return
+  const [first, ...more] = given.map(({ long }) => long ?? '')
+  if (first === undefined) return
+  const names = more.length === 0 ? `${first} works` : `${AND.format([first, ...more])} work`
   throw new EvError(
     'usage',
-    `${source}, but ${given.long} is a setting of this machine. Omit it, or to run the command here, ${HERE}.`,
+    `${source}, but ${names} only on this machine. Omit ${more.length === 0 ? 'it' : 'them'}, or to run the command here, ${HERE}.`,
   )
 }
+
+const AND = new Intl.ListFormat('en-US', { type: 'conjunction' })
 
 function readKey(context: CliContext, { key, keyFile }: ServiceOptions): string {
   const { EV_KEY = '', EV_KEY_FILE = '' } = context.env
@@ -119,7 +123,7 @@ function readKeyFile(context: CliContext, file: string): string {
 /** Returns a client of the service. Throws EvError if the URL or the key is invalid. */
 export async function connectService(
   { url, key, allowHttp }: ServiceAddress,
-  options: { readonly sandbox?: boolean; readonly retries?: number } = {},
+  options: Pick<ClientOptions, 'sandbox' | 'retries' | 'onAnswer'> = {},
 ): Promise<EvClient> {
   const { EvClient } = await import('../client/client.ts')
   try {

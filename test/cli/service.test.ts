@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
 import { testAuthority } from '../support/certificate.ts'
-import { emptyFolder, runEv } from '../support/cli.ts'
+import { emptyFolder, runEv, startEv } from '../support/cli.ts'
 import { type CliService, startService } from '../support/cli-service.ts'
 import { startReceiver } from '../support/http-receiver.ts'
 
@@ -248,6 +249,86 @@ test('manages jobs', async () => {
   }
 })
 
+describe('ev bulk', () => {
+  const list = 'email,name\nvalid@a.example,Ann\ninvalid@a.example,Bob\nrole@b.example,Eve\n'
+
+  /** A folder with a list, and a function that runs `ev bulk` there, on the service. */
+  function createFolder() {
+    const folder = emptyFolder()
+    writeFileSync(join(folder, 'list.csv'), list)
+    const bulk = (...args: string[]) =>
+      runEv(['bulk', ...args], { home: folder, environment: address(service) })
+    return { folder, bulk, read: (name: string) => readFileSync(join(folder, name), 'utf8') }
+  }
+
+  test('uploads a list once, waits for it and downloads the results', async () => {
+    const { bulk, read } = createFolder()
+    const first = await bulk('list.csv', '--sandbox', '--json', '--metadata', 'customer=7')
+    expect(first.code, first.stderr).toBe(0)
+    const summary = JSON.parse(first.stdout)
+    expect(summary).toMatchObject({ total: 3, deliverable: 1, risky: 1, undeliverable: 1 })
+    expect(first.stderr).toContain(`Uploaded as ${summary.job_id}: 3 rows, addresses in column`)
+    expect(first.stderr).toMatch(/3 rows in .*, written to .*list\.verified\.csv\./)
+    const [header, row] = read('list.verified.csv').split(/\r?\n/)
+    expect(header).toMatch(/^email,name,ev_class,ev_action,/)
+    expect(row).toMatch(/^valid@a\.example,Ann,deliverable,send,/)
+    const again = await bulk('list.csv', '--sandbox', '--metadata', 'customer=7', '--quiet')
+    expect(again).toMatchObject({ code: 0, stdout: '', stderr: '' })
+    const [job, ...others] = await json(there('jobs', '--metadata', 'customer=7', '--json'))
+    expect([job.job_id, others]).toEqual([summary.job_id, []])
+    const fresh = await bulk('list.csv', '--sandbox', '--metadata', 'customer=7', '--fresh')
+    expect(fresh.stderr).not.toContain(summary.job_id)
+    expect(await json(there('jobs', '--metadata', 'customer=7', '--json'))).toHaveLength(2)
+  })
+
+  test('writes the classes, actions and formats of its options', async () => {
+    const { folder, bulk, read } = createFolder()
+    const split = ['--split', '--only', 'deliverable,risky', '-o', 'out.csv.gz']
+    expect(await bulk('list.csv', '--sandbox', '-q', ...split)).toMatchObject({ code: 0 })
+    const zipped = readFileSync(join(folder, 'out.risky.csv.gz'))
+    expect(gunzipSync(zipped).toString()).toMatch(/\nrole@b\.example,Eve,risky,/)
+    const options = ['--action', 'suppress', '--format', 'ndjson', '-o', 'out.ndjson']
+    expect(await bulk('list.csv', '--sandbox', '-q', ...options)).toMatchObject({ code: 0 })
+    expect(JSON.parse(read('out.ndjson'))).toMatchObject({ row: 2, class: 'undeliverable' })
+    const stdout = await bulk('list.csv', '--sandbox', '-q', '-o', '-', '--only', 'risky')
+    expect(stdout.stdout).toMatch(/^email,name,ev_class.*\r?\nrole@b\.example,Eve,risky/)
+    writeFileSync(join(folder, 'mine.csv'), 'not of ev')
+    expect(await bulk('list.csv', '--sandbox', '-o', 'mine.csv')).toMatchObject({ code: 73 })
+  })
+
+  test('names each option that only works on this machine, and what is wrong with a list', async () => {
+    const { folder, bulk } = createFolder()
+    const refused = await bulk('list.csv', '--no-wait', '--fail-above', '3%', '--concurrency', '5')
+    expect(refused).toMatchObject({ code: 64, stdout: '' })
+    expect(refused.stderr.replace(/\s+/g, ' ')).toMatch(
+      /EV_URL is ".+", but --fail-above, --no-wait, and --concurrency work only on this machine\. Omit them, or to run the command here, omit --url and unset EV_URL\./,
+    )
+    expect(await bulk('none.csv', '--sandbox')).toMatchObject({ code: 66, stdout: '' })
+    writeFileSync(join(folder, 'empty.csv'), '')
+    const empty = await bulk('empty.csv', '--sandbox')
+    expect(empty).toMatchObject({ code: 64, stdout: '' })
+    expect(empty.stderr).toMatch(/^error: .*empty/i)
+  })
+
+  test('a run that was interrupted goes on with the same job', async () => {
+    const { folder, bulk } = createFolder()
+    const slow = ['bulk', 'slow.csv', '--sandbox', '--metadata', 'run=slow']
+    writeFileSync(join(folder, 'slow.csv'), 'timeout@a.example\n')
+    const running = startEv(slow, { home: folder, environment: address(service) })
+    await running.printed('Uploaded as job_', 'stderr')
+    running.signal('SIGINT')
+    const stopped = await running.ended
+    expect(stopped.code).toBe(130)
+    expect(stopped.stderr).toMatch(
+      /Stopped\. The service continues job_\w+\. To go on, run the same/,
+    )
+    const ended = await bulk(...slow.slice(1))
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toMatch(/This list was uploaded before, as job_\w+: 1 row\./)
+    expect(await json(there('jobs', '--metadata', 'run=slow', '--json'))).toHaveLength(1)
+  })
+})
+
 test('shows the audit log and refuses another account', async () => {
   await expectSame('audit', '--account', 'default')
   await expectSame('audit', '--action', 'session.started', '--limit', '1', '--json')
@@ -303,7 +384,7 @@ describe('the key and the URL', () => {
       ['--url', 'https://a.example', 'keys', '--data-dir', 'data'],
       { EV_KEY: 'a' },
       64,
-      /--url is set, but --data-dir is a setting of this machine/,
+      /--url is set, but --data-dir works only on this machine\. Omit it, or/,
     ],
     [
       ['--url', 'https://a.example', 'backup', 'a.sqlite'],

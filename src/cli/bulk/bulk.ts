@@ -26,10 +26,10 @@ import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
-import { type CliContext, inCwd } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { checkVocabulary, parseActions, parseMetadataFlags } from '../flag-values.ts'
+import { parseActions, parseMetadataFlags } from '../flag-values.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { LiveText } from '../live-text.ts'
 import { stderrLog } from '../log.ts'
@@ -53,14 +53,7 @@ import {
 } from './list-source.ts'
 import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
 import { type WrittenOutput, writeOutput } from './output.ts'
-import {
-  checkOutput,
-  checkRowCount,
-  chooseFormat,
-  defaultOutput,
-  type OutputFile,
-  planOutput,
-} from './output-plan.ts'
+import { checkRowCount, nameFiles, type OutputFile, prepareOutput } from './output-plan.ts'
 import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
@@ -98,15 +91,10 @@ export async function bulkCommand(
   // here. As a flag it is meant for this command, which cannot use it.
   if (flags.database !== undefined && isShared(readConfig(context, flags)))
     throw unsupportedDatabase(context, flags)
-  // `-` is stdin or stdout; an empty name is reported later.
-  const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
-  const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
-  const format = chooseFormat(given, flags.format)
-  checkVocabulary(flags.vocabulary, format)
+  const { list, output, format } = nameFiles(context, file, flags)
   checkExternalDate(flags)
   const metadata = parseMetadataFlags(flags.metadata)
-  const list = isUrl(file) ? file : toPath(file)
-  return bulk(context, list, { ...flags, format, output: toPath(given), metadata }, null)
+  return bulk(context, list, { ...flags, format, output, metadata }, null)
 }
 
 const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>
@@ -163,12 +151,7 @@ async function processList(
   { file, flags, resumed, config, reachability, lists, live }: BulkInput,
 ): Promise<number> {
   const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
-  const files = planOutput(flags)
-  // Checked before any work.
-  if (flags.action !== undefined) parseActions(flags.action)
-  if (flags.format === 'xlsx' && flags.output === '-' && context.stdout.isTTY === true)
-    throw binary()
-  await checkOutput(isUrl(file) ? '-' : file, files, flags)
+  const files = await prepareOutput(context, file, flags)
   const list = isUrl(file)
     ? await openDownload(context, { file, flags, config, say })
     : await openList(context, file, config.dataDir, listOptions(flags, resumed))
@@ -258,12 +241,6 @@ async function openDownload(
   const options = { ...listOptions(flags, null), kept: true, name, digest }
   return openList(context, path, config.dataDir, options)
 }
-
-const binary = () =>
-  new EvError(
-    'usage',
-    'A workbook cannot be shown on a terminal. Name a file with -o, such as out.xlsx.',
-  )
 
 const listOptions = (
   { column, sheet, encoding, header, allAddresses }: BulkFlags,

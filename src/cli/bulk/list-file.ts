@@ -47,21 +47,45 @@ type ListFileOptions = {
 /** The list is a file of the user: this stops only decompression bombs. */
 const EXPANDED_BYTES_MAX = 16 * 1024 ** 3
 
+/** A file with a list, and the SHA-256 of its content. */
+type Input = ListCopy & {
+  /** Whether the file is a copy of stdin or of a pipe in the data directory. */
+  readonly isCopy: boolean
+}
+
 /**
- * Opens a list. Input from stdin or a pipe is copied to the data directory, as it is read twice.
+ * Returns the file of a list. Input from stdin or a pipe is copied to the data directory, as it is
+ * read twice.
  */
+export async function openInput(
+  context: Pick<CliContext, 'stdin'>,
+  name: string,
+  dataDir: string,
+): Promise<Input> {
+  const stream = streamOf(context, name)
+  if (stream !== null) return { ...(await storeStream(name, stream, dataDir)), isCopy: true }
+  const path = resolve(name)
+  try {
+    return { path, digest: await digestOf(path), isCopy: false }
+  } catch (error) {
+    throw unreadable(name, error)
+  }
+}
+
+/** Opens a list. */
 export async function openList(
   context: Pick<CliContext, 'stdin'>,
   name: string,
   dataDir: string,
   options: ListFileOptions,
 ): Promise<ListFile> {
-  const stream = streamOf(context, name)
-  const copy = stream === null ? null : await storeStream(name, stream, dataDir)
-  const path = copy?.path ?? resolve(name)
-  const kept = options.kept ?? copy !== null
+  const input =
+    options.digest === undefined
+      ? await openInput(context, name, dataDir)
+      : { path: resolve(name), digest: options.digest, isCopy: false }
+  const { path, digest } = input
+  const kept = options.kept ?? input.isCopy
   try {
-    const digest = options.digest ?? copy?.digest ?? (await digestOf(path))
     const content = await openContent(path, {
       sheet: options.sheet,
       expandedBytesMax: EXPANDED_BYTES_MAX,

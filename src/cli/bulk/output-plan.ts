@@ -3,11 +3,14 @@ import { open, rm } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
 import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
+import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { parseClasses } from '../flag-values.ts'
+import { type CliContext, inCwd } from '../context.ts'
+import { checkVocabulary, parseActions, parseClasses } from '../flag-values.ts'
+import { isUrl, nameOfUrl } from './list-url.ts'
 import { partialPath, resolveOutput } from './output-sink.ts'
 import type { Format } from './row-text.ts'
 
@@ -54,6 +57,46 @@ const formatFor = (output: string): Format => FORMATS[extensionOf(output)] ?? 'c
 
 /** Returns true if the name of a file says that it is compressed with gzip. */
 export const isGzip = (path: string) => /\.gz$/i.test(path)
+
+/** The list and the output of a command line, with absolute or working paths; `-` for streams. */
+type NamedFiles = {
+  readonly list: string
+  readonly output: string
+  readonly format: Format
+}
+
+/** Returns the list and the output that a command line names, and the format of the output. */
+export function nameFiles(
+  context: CliContext,
+  file: string,
+  flags: { readonly output?: string; readonly format?: Format; readonly vocabulary?: Vocabulary },
+): NamedFiles {
+  // `-` is stdin or stdout; an empty name is reported later.
+  const toPath = (name: string) => (name === '-' || name === '' ? name : inCwd(context, name))
+  const given = flags.output ?? defaultOutput(isUrl(file) ? nameOfUrl(file) : file, flags.format)
+  const format = chooseFormat(given, flags.format)
+  checkVocabulary(flags.vocabulary, format)
+  return { list: isUrl(file) ? file : toPath(file), output: toPath(given), format }
+}
+
+/** Returns the files to write. Throws EvError before any work if they cannot be written. */
+export async function prepareOutput(
+  { stdout }: Pick<CliContext, 'stdout'>,
+  list: string,
+  flags: OutputFlags & { readonly action?: string; readonly format?: Format },
+): Promise<OutputFile[]> {
+  const files = planOutput(flags)
+  if (flags.action !== undefined) parseActions(flags.action)
+  if (flags.format === 'xlsx' && flags.output === '-' && stdout.isTTY === true) throw binary()
+  await checkOutput(isUrl(list) ? '-' : list, files, flags)
+  return files
+}
+
+const binary = () =>
+  new EvError(
+    'usage',
+    'A workbook cannot be shown on a terminal. Name a file with -o, such as out.xlsx.',
+  )
 
 /** Returns the files to write. Each class goes to one file at most. */
 export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
@@ -116,7 +159,7 @@ function pathForClass(output: string, klass: Class): string {
 }
 
 /** Throws EvError before processing starts if the output cannot be written; `list` may be `-`. */
-export async function checkOutput(
+async function checkOutput(
   list: string,
   files: readonly OutputFile[],
   { output, split = false }: OutputFlags,

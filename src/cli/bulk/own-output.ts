@@ -14,10 +14,11 @@ export const identifyFiles = (files: readonly OutputFile[]): FileIdentity[] =>
 /**
  * Throws EvError('cannot_write') for an existing file that ev did not write, or that has changed
  * since. The database knows the files of its jobs. Of others, whose job is deleted or in another
- * data directory, those with the columns of ev are its own. An empty file has nothing to lose.
+ * data directory, and without a database,
+ * those with the columns of ev are its own. An empty file has nothing to lose.
  */
 export async function refuseForeignFiles(
-  database: Database,
+  database: Database | null,
   files: readonly OutputFile[],
 ): Promise<void> {
   const existing = files.flatMap(file => {
@@ -26,7 +27,7 @@ export async function refuseForeignFiles(
   })
   if (existing.length === 0) return
   const known = new Map<string, FileIdentity[]>()
-  for (const source of await listWrittenSources(database)) {
+  for (const source of database === null ? [] : await listWrittenSources(database)) {
     const { written = [] } = JSON.parse(source) as Partial<BulkSource>
     for (const one of written) known.set(one.path, [...(known.get(one.path) ?? []), one])
   }

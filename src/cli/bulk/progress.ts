@@ -1,4 +1,4 @@
-import { CLASSES } from '../../engine/verdict/verdict.ts'
+import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { createJobRates } from '../../jobs/waits/job-rates.ts'
 import { estimateTimeLeft } from '../../jobs/waits/time-left.ts'
@@ -91,6 +91,32 @@ export function createProgress(
   }
 }
 
+/** The counts of a job. */
+type Counts = Pick<Job, 'done' | 'total' | Class>
+
+/** Prints the progress of a job that a service processes, in the same way. */
+export function createServiceProgress(
+  { clock }: Pick<CliContext, 'clock'>,
+  live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
+) {
+  let drawnAt = clock.monotonicNow()
+  let lastWait: string | null = null
+  return {
+    show(job: Counts, figures: Figures, wait: string | null): void {
+      if (live.width !== null) {
+        live.show(width => progressLines(job, figures, wait, width))
+        return
+      }
+      const now = clock.monotonicNow()
+      if (wait === lastWait && now - drawnAt < PLAIN_EVERY_MS) return
+      drawnAt = now
+      lastWait = wait
+      live.print(`${progressLine(job, figures, wait)}\n`)
+    },
+    end: () => live.end(),
+  }
+}
+
 type WaitDeps = Parameters<typeof buildWaitReport>[0]
 
 const POLL_INTERVAL_MS = 2 * SECOND
@@ -140,7 +166,7 @@ const BAR_MAX = 30
 
 /** Formats progress as lines that are narrower than the terminal. */
 export function progressLines(
-  job: Job,
+  job: Counts,
   progress: Figures,
   waiting: string | null,
   width: number,
@@ -154,19 +180,19 @@ export function progressLines(
   return lines.flatMap(line => wrapText(line, room))
 }
 
-function barText({ done, total }: Job, width: number): string {
+function barText({ done, total }: Counts, width: number): string {
   const full = total === 0 ? width : Math.floor((width * done) / total)
   return `${'█'.repeat(full)}${'░'.repeat(width - full)}`
 }
 
-export const progressLine = (job: Job, progress: Figures, waiting: string | null): string =>
+export const progressLine = (job: Counts, progress: Figures, waiting: string | null): string =>
   `${figuresText(job, progress)}  ${countsText(job)}` +
   `${waiting === null ? '' : `  waiting: ${waiting}`}`
 
-function figuresText(job: Job, { rate, leftMs }: Figures): string {
+function figuresText(job: Counts, { rate, leftMs }: Figures): string {
   const left = leftMs === null ? '' : `, ${formatEstimate(leftMs)} left`
   return `${formatProgress(job.done, job.total)}  ${formatNumber(job.done)}/${formatNumber(job.total)}  ${formatNumber(Math.round(rate))}/s${left}`
 }
 
-const countsText = (job: Job) =>
+const countsText = (job: Counts) =>
   CLASSES.map(klass => `${klass} ${formatNumber(job[klass])}`).join(', ')

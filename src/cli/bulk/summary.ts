@@ -48,7 +48,11 @@ const REASONS_SHOWN = 3
 const LABEL_WIDTH = 24
 
 /** Formats the count of a class and, below it, those of its most frequent reasons. */
-function classLines(job: Job, klass: Class, { reasons }: ResultCounts): string[] {
+export function classLines(
+  job: Pick<Job, 'total' | Class>,
+  klass: Class,
+  { reasons }: Pick<ResultCounts, 'reasons'>,
+): string[] {
   const line = (label: string, count: number) =>
     `${label.padEnd(LABEL_WIDTH)}${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total).padStart(7)}`
   const sorted = [...reasons[klass]].sort(
@@ -63,7 +67,7 @@ function classLines(job: Job, klass: Class, { reasons }: ResultCounts): string[]
 }
 
 /** Formats the rows by action, and the bounces to expect beside the limits of providers. */
-function projectionLines(
+export function projectionLines(
   { actions, before, after, reports }: ListProjection,
   complaintRate: number | null,
 ): string[] {

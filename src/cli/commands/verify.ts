@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { MachineOption, worksOnService } from '../ev-command.ts'
 import {
   deduplicateOption,
   metadataOption,
@@ -68,6 +68,9 @@ customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
 Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.
 
+With --url, ev uploads the list to the service, waits for it and downloads the results. Ctrl-C stops only the waiting.
+The same command continues with the same job for 24 hours; --fresh uploads the list again.
+
 Exit codes: 0 the output is complete; 1 it is complete, but its mail is expected to bounce above --fail-above.`
 
 export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetExitCode): void {
@@ -113,12 +116,14 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
     .addOption(
-      new Option(
+      new MachineOption(
         '--fail-above <rate>',
         'exit with 1 if more of the mail to the written rows is expected to bounce, such as 3%',
       ).argParser((value: string) => parseRate('--fail-above', value)),
     )
-    .option('--no-wait', 'finish without waiting for greylisting, pauses and blocks')
+    .addOption(
+      new MachineOption('--no-wait', 'finish without waiting for greylisting, pauses and blocks'),
+    )
     .option('--force', 'replace an output file that ev did not write')
     .option('--fresh', 'discard an unfinished run of this list and start over')
     .addOption(metadataOption('attach a key and a value to the job'))
@@ -126,8 +131,14 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
     .option('--json', 'print the summary as JSON on stdout')
     .addHelpText('after', BULK_EXAMPLES)
     .action(async (file: string, flags) => {
-      const { bulkCommand } = await import('../bulk/bulk.ts')
-      setExitCode(await bulkCommand(context, file, flags))
+      if (flags.service === undefined) {
+        const { bulkCommand } = await import('../bulk/bulk.ts')
+        setExitCode(await bulkCommand(context, file, flags))
+      } else {
+        const { bulkOnService } = await import('../bulk/bulk-on-service.ts')
+        setExitCode(await bulkOnService(context, file, flags))
+      }
     })
   addSettings(bulk, context)
+  worksOnService(bulk)
 }

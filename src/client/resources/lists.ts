@@ -25,6 +25,13 @@ export type FileOptions = CreateOptions & {
   readonly keep_external?: boolean | undefined
   /** When the file with these results was exported, such as `2026-03-01`. */
   readonly external_date?: string | undefined
+  /** Label of the encoding, such as `windows-1252`. Default: detected. */
+  readonly encoding?: string | undefined
+  /**
+   * True verifies every address of a row, each as a separate row; false verifies one. Default: true
+   * for lists without a header.
+   */
+  readonly all_addresses?: boolean | undefined
   /** Name of the job. */
   readonly name?: string | undefined
   readonly deduplicate?: boolean | undefined
@@ -123,23 +130,10 @@ const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
   'map' in list ? { emails: list } : list
 
 async function buildForm(list: ListFile, options: FileOptions, dryRun?: true) {
-  const { filename, column, sheet, header, name, deduplicate, ...others } = options
-  const { check_smtp, force_refresh, metadata, notify, webhook_url, ...kept } = others
-  const { keep_external, external_date, ...rest } = kept
+  const { filename, metadata, idempotencyKey, signal, timeoutMs, retries, ...more } = options
+  const rest = { idempotencyKey, signal, timeoutMs, retries }
   const form = new FormData()
-  const checks = { deduplicate, check_smtp, force_refresh, notify }
-  const fields = {
-    column,
-    sheet,
-    header,
-    keep_external,
-    external_date,
-    name,
-    ...checks,
-    dry_run: dryRun,
-    metadata: metadata && JSON.stringify(metadata),
-    webhook_url,
-  }
+  const fields = { ...more, dry_run: dryRun, metadata: metadata && JSON.stringify(metadata) }
   // Fields go before the file, so that the service has them when the file arrives.
   for (const [key, value] of Object.entries(fields)) {
     if (value !== undefined) form.append(key, String(value))
