@@ -11,12 +11,14 @@ import { listKeys } from '../accounts/key-store.ts'
 import { listPeople } from '../accounts/people/person-store.ts'
 import { periodEnd, periodStart } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/windows.ts'
+import { type ActionPolicy, decideVerdict } from '../engine/verdict/action.ts'
 import type { Reason, Risk } from '../engine/verdict/reason.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { getStoredPieces } from '../feedback/feedback-store.ts'
 import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
+import { getActionPolicy } from './action-policy.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import {
@@ -302,8 +304,15 @@ function historyRoutes(service: AccountDeps) {
       max: limit,
       ...omitUndefined({ ...filters, classes }),
     })
+    const policy = getActionPolicy(c, service)
     const nextCursor = next === null ? null : encodeCursor(next)
-    return c.json(toPageBody(rows.map(presentRow), nextCursor), 200)
+    return c.json(
+      toPageBody(
+        rows.map(row => presentRow(row, policy)),
+        nextCursor,
+      ),
+      200,
+    )
   })
 }
 
@@ -313,13 +322,15 @@ const omitUndefined = <Part extends object>(part: Part) =>
     [Name in keyof Part]?: Exclude<Part[Name], undefined>
   }
 
-const presentRow = (row: Verification) => ({
+const presentRow = (row: Verification, policy: ActionPolicy) => ({
   id: row.id,
   email: row.email,
   valid: row.valid === 1,
   deliverable: row.deliverable === 1,
   risk_level: row.risk_level as Risk,
   reason: row.reason as Reason,
+  action: decideVerdict({ reason: row.reason as Reason, risk: row.risk_level as Risk }, policy)
+    .action,
   cached: row.cached === 1,
   source: row.source as (typeof SOURCES)[number],
   job_id: row.job_id,

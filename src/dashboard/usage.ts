@@ -23,7 +23,15 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ago, badge, CLASS_NAMES, CLASSES, codeBlock, formatPlan } from './page/text.ts'
+import {
+  ACTION_NAMES,
+  ago,
+  badge,
+  CLASS_NAMES,
+  CLASSES,
+  codeBlock,
+  formatPlan,
+} from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -314,6 +322,7 @@ export const historyTable = (items: readonly Verification[]): Html =>
       { label: 'Address', kind: 'name', cell: ({ email }) => email },
       { label: 'Class', cell: one => badge(classOf(one)) },
       { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
+      { label: 'Action', cell: ({ action }) => ACTION_NAMES[action] },
       { label: 'Source', cell: sourceOf },
       { label: 'Time', cell: ({ created_at: at }) => ago(at) },
     ],

@@ -93,6 +93,7 @@ describe('the history', () => {
             deliverable: true,
             risk_level: 'low',
             reason: 'accepted_email',
+            action: 'send',
             cached: true,
             source: 'batch',
             job_id: 'job_a',

@@ -46,7 +46,7 @@ const linkOf = (page: string, name: string) =>
   new RegExp(`href="([^"#]*)[^"]*">${name}<`).exec(historyOf(page))?.[1]?.replaceAll('&amp;', '&')
 
 describe('the history', () => {
-  test('shows each address with class, reason, source and time', async () => {
+  test('shows each address with class, reason, action, source and time', async () => {
     const dashboard = await verified([
       { email: 'bob@a.test', source: 'file', job_id: 'job_a', cached: 1 },
       { email: 'eve@a.test', valid: 0, risk_level: 'high', reason: 'rejected_email' },
@@ -55,6 +55,8 @@ describe('the history', () => {
     expect(emails(text)).toEqual(['eve@a.test', 'bob@a.test'])
     expect(text).toContain('is-undeliverable')
     expect(text).toContain('The mail server says that this mailbox does not exist.')
+    expect(text).toMatch(/data-label="Action"[^>]*>Suppress</)
+    expect(text).toMatch(/data-label="Action"[^>]*>Send</)
     expect(text).toContain('<a href="/lists/job_a">File</a>')
     expect(text).toContain('<small>cached</small>')
   })

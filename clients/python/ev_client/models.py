@@ -2963,6 +2963,8 @@ class Verification(TypedDict):
     deliverable: bool
     risk_level: RiskLevel
     reason: Reason
+    # What to do with the address, by the reason and the action policy of the account.
+    action: Literal["send", "send_with_care", "retry_later", "suppress"]
     # Whether the result came from the cache.
     cached: bool
     source: Literal["single", "bulk", "batch", "file"]

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
 import { namesQuery, timeFilter } from '../query.ts'
@@ -20,6 +21,10 @@ const HistoryRow = z
     deliverable: plainFields.deliverable,
     risk_level: plainFields.risk_level,
     reason: plainFields.reason,
+    action: z.enum(ACTIONS).openapi({
+      description:
+        'What to do with the address, by the reason and the action policy of the account.',
+    }),
     cached: plainFields.cached,
     source: z.enum(SOURCES),
     job_id: z
@@ -140,6 +145,7 @@ export const HISTORY_EXAMPLE = {
         deliverable: true,
         risk_level: 'low' as const,
         reason: 'accepted_email' as const,
+        action: 'send' as const,
         cached: false,
         source: 'single' as const,
         job_id: null,

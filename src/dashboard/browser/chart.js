@@ -2,7 +2,10 @@
 
 import { LOCALE, loaded, loadScript } from './app.js'
 
-/** @typedef {{ color: string, values: number[], label: HTMLElement | null }} Kind */
+/**
+ * The texts are those of the server: of each day from the table, and of all days from the legend.
+ * @typedef {{ color: string, values: number[], texts: string[], total: string, label: HTMLElement | null }} Kind
+ */
 
 const HEIGHT = 260
 /** Columns of the table and entries of the legend, in stacking order from the bottom. */
@@ -114,15 +117,14 @@ function kindOf(
   /** @type {{ rows: Element[], legend: HTMLElement }} */ { rows, legend },
 ) {
   const dot = legend.querySelector(`.dot.is-${name}`)
-  const values = rows.map(row => numberIn(row.querySelectorAll('td')[n]))
+  const texts = rows.map(row => row.querySelectorAll('td')[n]?.textContent ?? '')
+  const values = texts.map(text => Number(text.replaceAll(',', '')))
   const label = dot?.parentElement?.querySelector('b') ?? null
+  const total = label?.dataset.total ?? ''
   // The computed style resolves the CSS variables for the current theme.
   const color = dot === null ? 'gray' : getComputedStyle(dot).backgroundColor
-  return { color, values, label }
+  return { color, values, texts, total, label }
 }
-
-const numberIn = (/** @type {Element | undefined} */ cell) =>
-  Number((cell?.textContent ?? '').replaceAll(',', ''))
 
 /** Returns cumulative sums, so that each series is drawn on top of the previous ones. */
 function stacked(/** @type {number[][]} */ rows) {
@@ -139,9 +141,8 @@ function updateLegend(
   /** @type {{ kinds: Kind[], days: string[], at: number | null }} */ { kinds, days, at },
 ) {
   legend.querySelector('.day')?.replaceChildren(at === null ? 'All days' : (days[at] ?? ''))
-  for (const { label, values } of kinds) {
-    const value = at === null ? values.reduce((sum, one) => sum + one, 0) : (values[at] ?? 0)
-    label?.replaceChildren(value.toLocaleString('en'))
+  for (const { label, texts, total } of kinds) {
+    label?.replaceChildren(at === null ? total : (texts[at] ?? ''))
   }
 }
 

@@ -7,12 +7,6 @@ import { replacePart, showConnectionLost } from './app.js'
 /** Delay before reconnecting after the service rejected the stream, as when too many are open. */
 const RETRY_MS = 10_000
 
-/** Longest time between a change and the next request for the counts of the reasons. */
-const REASONS_MS = 10_000
-/** The same while the number of results doubles in that time, as at the start of a list. */
-const GROWING_REASONS_MS = 1_000
-let reasonsTimer = 0
-
 /** Minimum time between two requests for the page of rows. */
 const ROWS_MS = 2_000
 /** A sorted or searched page of a long list takes seconds: it is read for a tenth of the time. */
@@ -53,7 +47,6 @@ function watch(/** @type {HTMLElement} */ live) {
     if (live.isConnected) connect()
   }
   connect()
-  refreshReasons(live)
 }
 
 /** The parts as the server sent them last: scripts have added local times to those of the page. */
@@ -89,30 +82,6 @@ function createAnnouncer() {
       element.textContent = `${tenth * 10}% of the rows have a result.`
     announced = tenth
   }
-}
-
-/**
- * Requests the counts of the reasons after a change: not while the page is hidden, and not while the keyboard
- * focus is on a reason, which would lose it.
- */
-function refreshReasons(/** @type {HTMLElement} */ live) {
-  const reasons = document.querySelector('#live-reasons')
-  if (reasons === null) return
-  const countDone = () => live.querySelector('progress')?.value ?? 0
-  let counted = countDone()
-  let requestedAt = Date.now()
-  const refresh = () => {
-    if (!live.isConnected) return
-    reasonsTimer = setTimeout(refresh, GROWING_REASONS_MS)
-    const done = countDone()
-    if (document.hidden || done === counted || reasons.querySelector(':focus')) return
-    if (done < 2 * counted && Date.now() - requestedAt < REASONS_MS) return
-    counted = done
-    requestedAt = Date.now()
-    reasons.dispatchEvent(new Event('refresh'))
-  }
-  clearTimeout(reasonsTimer)
-  reasonsTimer = setTimeout(refresh, GROWING_REASONS_MS)
 }
 
 /** Replaces the pending rows of the page of rows that have a result now. */

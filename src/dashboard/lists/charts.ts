@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Breakdown, Job, ListedJob } from '../../client/types.ts'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Env } from '../deps.ts'
 import { bars, donut, measureOf } from '../page/chart.ts'
@@ -8,14 +9,13 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
 import { card, facts } from '../page/parts.ts'
-import { CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
+import { ACTION_NAMES, CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
 import { rowsLink } from './filter.ts'
 
 /** Route with the charts of a list: a fragment for htmx, or a page. */
 export const chartRoutes = () =>
   new Hono<Env>().get('/lists/:id/charts', async c => {
     const id = c.req.param('id')
-    if (c.req.header('HX-Target') === LIVE_REASONS) return part(c, await reasonBars(c, id))
     if (c.req.header('HX-Request') === 'true') return part(c, await charts(c, id))
     const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(id)}`)
     const back = { href: `/lists/${job.job_id}`, label: 'List' }
@@ -36,24 +36,24 @@ export function chartsOf(c: Context<Env>, job: Job): Html | Promise<Html> {
     </div>`
 }
 
-const LIVE_REASONS = 'live-reasons'
-
-/**
- * Renders the reasons of a running list, which `live.js` counts again without changing their height.
- * The API limits how often the results of a long list are counted.
- */
+/** Renders the reasons of a running list. Those of a long one come with the first event. */
 export async function liveReasons(c: Context<Env>, job: Job): Promise<Html> {
-  const isLong = job.total_emails > INLINE_ROWS_MAX
-  // A count before the first result would be cached for some seconds.
-  const bars = () => (job.processed_emails === 0 ? NO_RESULTS : reasonBars(c, job.job_id))
+  const { job_id: id, processed_emails: done, total_emails: total } = job
+  const isLong = total > INLINE_ROWS_MAX
+  const counting = html`<p class="muted">Counting the results …</p>`
   return card({
     title: 'By reason',
-    body: html`
-      <div id="${LIVE_REASONS}" hx-get="/lists/${job.job_id}/charts" hx-trigger="${isLong ? 'load, ' : ''}refresh" hx-swap="innerHTML settle:0s">
-        ${isLong ? html`<p class="muted">Counting the results …</p>` : await bars()}
-      </div>`,
+    body: isLong && done > 0 ? reasonsPart(counting) : await countReasons(c, id, done),
   })
 }
+
+/** Counts the results by reason. The API limits how often those of a long list are counted. */
+export async function countReasons(c: Context<Env>, id: string, done: number): Promise<Html> {
+  // A count before the first result would be cached for some seconds.
+  return reasonsPart(done === 0 ? NO_RESULTS : await reasonBars(c, id))
+}
+
+const reasonsPart = (body: Html): Html => html`<div id="live-reasons">${body}</div>`
 
 const NO_RESULTS = html`<p class="muted">No results yet.</p>`
 
@@ -81,7 +81,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
     <div class="charts grid">
       <div>
         ${classChart(id, data.classes)}
-        ${card({ title: 'Expected bounces', id: 'bounces', body: bounces(data) })}
+        ${card({ title: 'Expected bounces', id: 'bounces', body: bounces(id, data) })}
         ${card({ title: 'By provider', body: byOperator(data) })}
       </div>
       <div>
@@ -96,7 +96,7 @@ async function charts(c: Context<Env>, id: string): Promise<Html> {
 type Counts = Breakdown['data']
 
 /** Renders the bounces to expect before and after the actions, beside the limits of providers. */
-function bounces({ actions, projection }: Counts): Html {
+function bounces(id: string, { actions, projection }: Counts): Html {
   const { before, after, reports, complaint_rate: complaints, limits } = projection
   const percent = (share: number) => `${(100 * share).toFixed(1)}%`
   const rates = (one: typeof before) =>
@@ -111,20 +111,16 @@ function bounces({ actions, projection }: Counts): Html {
     ${facts([
       ['Mail to all addresses', rates(before)],
       ['If you follow the actions', rates(after)],
-      ...ACTION_NAMES.map(([action, name]) => [name, formatNumber(actions[action])] as const),
+      ...ACTIONS.map(
+        action =>
+          [rowsLink(id, { action }, ACTION_NAMES[action]), formatNumber(actions[action])] as const,
+      ),
       ...(complaints === null
         ? []
         : ([['Reported as spam, 30 days', percent(complaints)]] as const)),
     ])}
     <p><small>${basis} Amazon SES reviews accounts from ${percent(limits.ses_bounce_review)} bounces and may pause them from ${percent(limits.ses_bounce_pause)}; Gmail limits complaints to ${percent(limits.gmail_complaints)}.</small></p>`
 }
-
-const ACTION_NAMES = [
-  ['send', 'Send'],
-  ['send_with_care', 'Send with care'],
-  ['retry_later', 'Retry later'],
-  ['suppress', 'Suppress'],
-] as const
 
 /** Renders the rows with a result by class, as links that filter the rows. */
 export const classChart = (id: string, classes: Counts['classes']): Html =>

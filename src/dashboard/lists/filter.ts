@@ -1,12 +1,13 @@
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
+import { ACTIONS } from '../../engine/verdict/action.ts'
 import { REASONS } from '../../engine/verdict/reason.ts'
 import type { SortField } from '../../jobs/results/sorted-results.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { reasonWord } from '../page/notice.ts'
-import { CLASS_NAMES, CLASSES } from '../page/text.ts'
+import { ACTION_NAMES, CLASS_NAMES, CLASSES } from '../page/text.ts'
 import {
   fromStart,
   isListOrder,
@@ -37,11 +38,11 @@ export function rowsLink(jobId: string, only: Partial<RowFilter>, label: Html | 
 const TYPING_MS = 300
 
 /**
- * Renders the form of the filter: a search as you type, the reason, and on a phone the order. Without
+ * Renders the form of the filter: a search as you type, the reason, the action, and on a phone the order. Without
  * JavaScript it has a button.
  */
 export function filterForm(jobId: string, rowFilter: RowFilter): Html {
-  const { search, reason } = rowFilter
+  const { search, reason, action } = rowFilter
   const others = parametersOf(fromStart(rowFilter)).filter(([name]) => name === 'class')
   return html`
     <form method="get" action="/lists/${jobId}#rows" class="row is-level filters" role="search"
@@ -57,6 +58,13 @@ export function filterForm(jobId: string, rowFilter: RowFilter): Html {
         ${REASON_CHOICES.map(
           one =>
             html`<option value="${one}" ${one === reason ? html`selected` : NOTHING}>${reasonWord(one)}</option>`,
+        )}
+      </select>
+      <select id="action" name="action" aria-label="Action">
+        <option value="">All actions</option>
+        ${ACTIONS.map(
+          one =>
+            html`<option value="${one}" ${one === action ? html`selected` : NOTHING}>${ACTION_NAMES[one]}</option>`,
         )}
       </select>
       <select id="sort" name="sort" aria-label="Sort by" class="on-phone">
@@ -82,9 +90,9 @@ const SORT_LABELS: Readonly<Record<SortField, string>> = {
 }
 const SORT_CHOICES = Object.entries(SORT_LABELS)
 
-/** Renders a chip for each class with its count, and the reason if one is chosen. */
+/** Renders a chip for each class with its count, and the reason and the action that are chosen. */
 export function chips(job: Job, rowFilter: RowFilter): Html {
-  const { classes, reason } = rowFilter
+  const { classes, reason, action } = rowFilter
   const chip = (name: string, isCurrent: boolean, change: Partial<RowFilter>, label: Html) => {
     const path = pathTo(job.job_id, { ...fromStart(rowFilter), ...change })
     const current = isCurrent ? html`aria-current="true"` : NOTHING
@@ -107,6 +115,14 @@ export function chips(job: Job, rowFilter: RowFilter): Html {
           true,
           { reason: '' },
           html`${reasonWord(one)} ${icon('x')}<span class="unseen">Remove</span>`,
+        ),
+      )}
+      ${ACTIONS.filter(one => one === action).map(one =>
+        chip(
+          'action',
+          true,
+          { action: '' },
+          html`${ACTION_NAMES[one]} ${icon('x')}<span class="unseen">Remove</span>`,
         ),
       )}
     </nav>`

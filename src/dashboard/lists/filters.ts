@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { ACTIONS, type Action } from '../../engine/verdict/action.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import { SORT_FIELDS, type SortField } from '../../jobs/results/sorted-results.ts'
 import { sanitizeText } from '../../platform/text.ts'
@@ -10,6 +11,8 @@ export type RowFilter = {
   readonly search: string
   readonly classes: readonly Class[]
   readonly reason: string
+  /** Empty for all. */
+  readonly action: Action | ''
   readonly sort: SortField
   readonly isDescending: boolean
   /**
@@ -25,6 +28,7 @@ export const NO_FILTER: RowFilter = {
   search: '',
   classes: [],
   reason: '',
+  action: '',
   sort: 'row',
   isDescending: false,
   cursor: '',
@@ -36,6 +40,7 @@ export const readFilter = ({ req }: Context<Env>): RowFilter => ({
   search: req.query('search') ?? '',
   classes: selectedClasses(req.queries('class') ?? []),
   reason: req.query('reason') ?? '',
+  action: ACTIONS.find(action => action === req.query('action')) ?? '',
   sort: SORT_FIELDS.find(field => field === req.query('sort')) ?? 'row',
   isDescending: req.query('order') === 'desc',
   cursor: req.query('cursor') ?? '',
@@ -57,8 +62,8 @@ function selectedClasses(names: readonly string[]): readonly Class[] {
   return selected.length === CLASSES.length ? [] : selected
 }
 
-export const isFiltered = ({ search, classes, reason }: RowFilter): boolean =>
-  search !== '' || classes.length > 0 || reason !== ''
+export const isFiltered = ({ search, classes, reason, action }: RowFilter): boolean =>
+  search !== '' || classes.length > 0 || reason !== '' || action !== ''
 
 /** Whether the rows are in the order of the list. */
 export const isListOrder = ({ sort, isDescending }: RowFilter): boolean =>
@@ -74,10 +79,11 @@ type Parameter = [name: string, value: string]
 
 /** The parameters of the URL that differ from their defaults. */
 export function parametersOf(rowFilter: RowFilter): readonly Parameter[] {
-  const { search, reason, sort, isDescending, cursor, row, open, classes } = rowFilter
+  const { search, reason, action, sort, isDescending, cursor, row, open, classes } = rowFilter
   const texts: Parameter[] = [
     ['search', search],
     ['reason', reason],
+    ['action', action],
     ['sort', sort === 'row' ? '' : sort],
     ['order', isDescending ? 'desc' : ''],
     ['cursor', cursor],
@@ -90,11 +96,12 @@ export function parametersOf(rowFilter: RowFilter): readonly Parameter[] {
 
 /** Converts the filter to query parameters of the API. */
 export function queryFor(rowFilter: RowFilter) {
-  const { search, classes, reason, sort, isDescending, cursor, row } = rowFilter
+  const { search, classes, reason, action, sort, isDescending, cursor, row } = rowFilter
   return {
     search: search || null,
     class: classes.join(',') || null,
     reason: reason || null,
+    action: action || null,
     sort: sort === 'row' ? null : sort,
     order: isDescending ? 'desc' : null,
     cursor: cursor || null,

@@ -9,7 +9,7 @@ import { bar } from '../page/chart.ts'
 import type { Html } from '../page/html.ts'
 import { CLASSES } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
-import { classChart, liveReasons } from './charts.ts'
+import { classChart, countReasons, liveReasons } from './charts.ts'
 import { chipCounts } from './filter.ts'
 import { type Wait, waitList } from './wait.ts'
 
@@ -19,7 +19,7 @@ export const progressRoutes = (deps: DashboardDeps) =>
     const id = c.req.param('id')
     const response = await c.get('api').fetch(`/v1/jobs/${encodeURIComponent(id)}/events`)
     if (!response.ok || response.body === null) return proxy(c, response)
-    const events = whileSignedIn(c, deps, response.body).pipeThrough(renderEvents(c, id))
+    const events = whileSignedIn(c, deps, response.body).pipeThrough(renderEvents(c, deps, id))
     return proxy(c, new Response(events, response))
   })
 
@@ -27,15 +27,22 @@ export const progressRoutes = (deps: DashboardDeps) =>
  * Replaces the data of each event by the parts of the page that it changes, as `live.js` inserts
  * them: the page and its updates have one formatter.
  */
-function renderEvents(c: Context<Env>, jobId: string): TransformStream<Uint8Array, Uint8Array> {
+function renderEvents(
+  c: Context<Env>,
+  { clock }: Pick<DashboardDeps, 'clock'>,
+  jobId: string,
+): TransformStream<Uint8Array, Uint8Array> {
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
+  const isDue = createReasonTimer(clock)
   let rest = ''
   return new TransformStream({
     async transform(chunk, controller) {
       const blocks = (rest + decoder.decode(chunk, { stream: true })).split(EVENT_END)
       rest = blocks.pop() ?? ''
       for (const block of blocks) {
-        controller.enqueue(encoder.encode(`${await renderEvent(c, jobId, block)}${EVENT_END}`))
+        controller.enqueue(
+          encoder.encode(`${await renderEvent(c, jobId, block, isDue)}${EVENT_END}`),
+        )
       }
     },
   })
@@ -44,11 +51,36 @@ function renderEvents(c: Context<Env>, jobId: string): TransformStream<Uint8Arra
 const EVENT_END = '\n\n'
 const DATA = /^data: (.*)$/m
 
-async function renderEvent(c: Context<Env>, jobId: string, block: string): Promise<string> {
+/** Longest time between a change and the next count of the reasons. */
+const REASONS_MS = 10 * SECOND
+/** The same while the number of results doubles in that time, as at the start of a list. */
+const GROWING_REASONS_MS = SECOND
+
+/** Returns a function that says whether to count the reasons again, with this number of results. */
+function createReasonTimer(clock: DashboardDeps['clock']): (done: number) => boolean {
+  let counted = -1
+  let countedAt = 0
+  return done => {
+    const now = clock.monotonicNow()
+    const everyMs = done >= 2 * counted ? GROWING_REASONS_MS : REASONS_MS
+    if (done === counted || (counted >= 0 && now - countedAt < everyMs)) return false
+    counted = done
+    countedAt = now
+    return true
+  }
+}
+
+async function renderEvent(
+  c: Context<Env>,
+  jobId: string,
+  block: string,
+  isDue: (done: number) => boolean,
+): Promise<string> {
   const [line, data] = DATA.exec(block) ?? []
   // The time of a reconnection, or a heartbeat.
   if (line === undefined || data === undefined) return block
-  const update = await toUpdate(c, jobId, JSON.parse(data))
+  const progress: JobProgress = JSON.parse(data)
+  const update = await toUpdate(c, jobId, progress, isDue(progress.processed_emails))
   return block.replace(line, () => `data: ${JSON.stringify(update)}`)
 }
 
@@ -60,7 +92,12 @@ type Update = {
   readonly parts: readonly string[]
 }
 
-async function toUpdate(c: Context<Env>, jobId: string, progress: JobProgress): Promise<Update> {
+async function toUpdate(
+  c: Context<Env>,
+  jobId: string,
+  progress: JobProgress,
+  withReasons: boolean,
+): Promise<Update> {
   const state: LiveState = {
     done: progress.processed_emails,
     total: progress.total_emails,
@@ -69,7 +106,12 @@ async function toUpdate(c: Context<Env>, jobId: string, progress: JobProgress): 
     left: progress.seconds_left === null ? null : formatEstimate(progress.seconds_left * SECOND),
     waits: progress.waiting_for ?? [],
   }
-  const parts = [...liveParts(c, state), classChart(jobId, state.classes), ...chipCounts(state)]
+  const parts = [
+    ...liveParts(c, state),
+    classChart(jobId, state.classes),
+    ...chipCounts(state),
+    ...(withReasons ? [await countReasons(c, jobId, state.done)] : []),
+  ]
   return {
     percent: toPercent(state),
     parts: await Promise.all(parts.map(async part => String(await part).trim())),

@@ -117,7 +117,7 @@ const chart = (total: Counts): Html => html`
     <li class="day">All days</li>
     ${CLASSES.map(
       kind =>
-        html`<li><span class="dot is-${kind}"></span>${CLASS_NAMES[kind]} <b>${formatNumber(total[kind])}</b></li>`,
+        html`<li><span class="dot is-${kind}"></span>${CLASS_NAMES[kind]} <b data-total="${formatNumber(total[kind])}">${formatNumber(total[kind])}</b></li>`,
     )}
   </ul>`
 

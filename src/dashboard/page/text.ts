@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import type { Action } from '../../engine/verdict/action.ts'
 import type { Class } from '../../engine/verdict/verdict.ts'
 import type { Html } from './html.ts'
 import { type IconName, icon } from './icon.ts'
@@ -56,6 +57,14 @@ export const CLASS_NAMES: Readonly<Record<Class, string>> = {
   risky: 'Risky',
   undeliverable: 'Undeliverable',
   unknown: 'Unknown',
+}
+
+/** The names of the actions that people read. */
+export const ACTION_NAMES: Readonly<Record<Action, string>> = {
+  send: 'Send',
+  send_with_care: 'Send with care',
+  retry_later: 'Retry later',
+  suppress: 'Suppress',
 }
 
 export { CLASSES } from '../../engine/verdict/verdict.ts'

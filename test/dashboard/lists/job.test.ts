@@ -51,7 +51,7 @@ describe('the page of a list', () => {
     expect(processing).not.toContain('/lists/job_a/resume')
   })
 
-  test('that is active counts its reasons, and again for the script', async () => {
+  test('that is active counts its reasons, and again for the stream', async () => {
     const { page, get, database, clock } = await dashboardWithList({ done: 0 })
     expect(plain((await page()).text)).toContain('By reason No results yet.')
     await giveResults(database, 'job_a', 2)
@@ -59,18 +59,19 @@ describe('the page of a list', () => {
     expect(plain((await page()).text)).toContain('Rows by reason Accepted 1 50.0%')
     await giveResults(database, 'job_a', 4, 2)
     await clock.advance(MINUTE)
-    const target = { 'HX-Request': 'true', 'HX-Target': 'live-reasons' }
-    const { text } = await get('/lists/job_a/charts', target)
-    expect(plain(text)).toMatch(/^ *Rows by reason Accepted 1 25\.0%/)
-    expect(text).not.toContain('By class')
+    await cancelJob(database, 'job_a')
+    const [, data = ''] = /data: (.*)/.exec((await get('/lists/job_a/events')).text) ?? []
+    const reasons = (JSON.parse(data) as { parts: string[] }).parts.at(-1) ?? ''
+    expect(reasons).toContain('<div id="live-reasons">')
+    expect(plain(reasons)).toMatch(/^ *Rows by reason Accepted 1 25\.0%/)
   })
 
-  test('that is active and long counts its reasons after the page is rendered', async () => {
+  test('that is active and long shows its reasons with the first event', async () => {
     const texts = Array.from({ length: 20_001 }, (_, n) => `valid${n}@a.example`)
     const { page } = await dashboardWithList({ texts, done: 1 })
     const { text } = await page()
     expect(plain(text)).toContain('By reason Counting the results …')
-    expect(text).toContain('hx-trigger="load, refresh"')
+    expect(text).toContain('<div id="live-reasons">')
   })
 
   test('creates a link to its results, which needs no key', async () => {
@@ -429,6 +430,19 @@ describe('the filter of a list', () => {
     expect(timeout).toMatch(/id="chip-reason" href="\/lists\/job_a#rows"[^>]* aria-current="true"/)
     expect(numbersOf(timeout)).toEqual(['4'])
   })
+
+  test('of an action is set by the expected bounces, and shows that action', async () => {
+    const { page } = await dashboardWithList()
+    expect(linkOf((await page()).text, 'Send')).toBe('/lists/job_a?action=send')
+    const { text } = await page('?action=suppress')
+    expect(text).toMatch(/id="chip-action" href="\/lists\/job_a#rows"[^>]* aria-current="true"/)
+    expect(text).toContain('<option value="suppress" selected>Suppress</option>')
+    const [send, suppress, all] = await Promise.all(
+      ['?action=send', '?action=suppress', '?action=none'].map(query => page(query)),
+    )
+    expect(numbersOf(send?.text ?? '')).not.toEqual(numbersOf(suppress?.text ?? ''))
+    expect(numbersOf(all?.text ?? '')).toHaveLength(6)
+  })
 })
 
 test('the chart of reasons has a segment for each class of a reason', async () => {
@@ -589,6 +603,7 @@ test('the progress of a list is streamed as the parts of its page', async () => 
   expect(parts.map(part => / id="([^"]+)"/.exec(part)?.[1])).toEqual([
     ...['live-figures', 'live-meter', 'live-bar', 'live-waits', 'by-class'],
     ...['count-all', 'count-deliverable', 'count-risky', 'count-undeliverable', 'count-unknown'],
+    'live-reasons',
   ])
   expect(plain(parts[0] ?? '')).toContain('100% Done of 6 6 Per second – Time left –')
   expect(plain(parts[4] ?? '')).toContain('Risky 2 33.3%')
