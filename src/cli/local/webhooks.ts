@@ -1,7 +1,6 @@
 import type { Account } from '../../accounts/account-store.ts'
 import type { Delivery } from '../../client/types.ts'
 import { composeResolver } from '../../compose/engine.ts'
-import { composeTransport, readWebhookCa } from '../../compose/webhook-transport.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { getDelivery, retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.ts'
@@ -25,7 +24,6 @@ import {
   presentTest,
   presentWebhook,
 } from '../../webhooks/present.ts'
-import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import type { DeliveryTable } from '../../webhooks/tables.ts'
 import { type CliContext, version } from '../context.ts'
 import { auditServices, databaseName, isServed } from '../database.ts'
@@ -155,6 +153,8 @@ async function sendTest(
   { id, event }: { readonly id: string; readonly event: Delivery['event'] },
 ) {
   await getWebhook({ database }, ofAdmin(id))
+  const { composeTransport, readWebhookCa } = await import('../../compose/webhook-transport.ts')
+  const { createTestEventLimit, sendTestEvent } = await import('../../webhooks/send-test-event.ts')
   const { clock, random } = context
   const ca = readWebhookCa(config)
   const secretBox = await serviceSecretBox(context, config, database)
