@@ -98,8 +98,11 @@ function toCharges(batches: readonly LedgerBatch[], now: number): Charge[] {
     const sum = charges.get(key) ?? { accountId, period, member, used: 0, released: 0 }
     charges.set(key, { ...sum, used: sum.used + used, released: sum.released + released })
   }
-  return [...charges].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, charge]) => charge)
+  return [...charges].sort(byKey).map(([, charge]) => charge)
 }
+
+/** Orders by the key: the order in which rows are locked. */
+export const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)
 
 async function settle(
   trx: Trx,

@@ -22,6 +22,7 @@ import {
 } from './credit-store.ts'
 import { hasVerification } from './history.ts'
 import {
+  byKey,
   countVerdicts,
   emitQuotaExceeded,
   type LedgerBatch,
@@ -330,5 +331,3 @@ function groupReleases(releases: readonly Release[]): Release[] {
     return { ...first, reservation: { ...first.reservation, amount } }
   })
 }
-
-const byKey = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)

@@ -3,7 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
 import { creditsFor, verdictCounters } from '../../../src/accounts/credits/ledger-entries.ts'
-import type { Reservation } from '../../../src/accounts/credits/reservations.ts'
+import {
+  type Reservation,
+  ReservationsInFlight,
+} from '../../../src/accounts/credits/reservations.ts'
 import { listUsage } from '../../../src/accounts/credits/usage.ts'
 import {
   createUsageLedger,
@@ -222,6 +225,24 @@ describe('the reservations in flight', () => {
     expect(inFlight(ledger)).toBe(0)
   })
 
+  test('of a member of a cluster are its own', () => {
+    const inFlight = new ReservationsInFlight()
+    inFlight.add('acc_a', { period: TODAY, amount: 2, member: 'mem_a' })
+    inFlight.add('acc_a', { period: TODAY, amount: 1 })
+    expect(inFlight.amount('acc_a', TODAY, 'mem_a')).toBe(2)
+    expect(inFlight.amount('acc_a', TODAY, null)).toBe(1)
+    inFlight.remove('acc_a', { period: TODAY, amount: 2, member: 'mem_a' })
+    expect(inFlight.amount('acc_a', TODAY, 'mem_a')).toBe(0)
+  })
+
+  test('do not contain one that could not be written', async () => {
+    const { database, ledger } = await services()
+    await sql`create trigger refuse before insert on credit
+      begin select raise(abort, 'no credits'); end`.execute(database.db)
+    await expect(held(ledger)).rejects.toThrow('no credits')
+    expect(inFlight(ledger)).toBe(0)
+  })
+
   test('end with an entry that can never be written', async () => {
     const { database, ledger } = await services()
     await sql`create trigger refuse before insert on verification
@@ -289,6 +310,23 @@ test('results of several accounts and days in one transaction are charged separa
   expect(await creditOf(database)).toMatchObject({ used: 2 })
   expect(await creditOf(database, TODAY - DAY)).toMatchObject({ used: 1 })
   expect(await readCredit(database, 'acc_b', TODAY)).toMatchObject({ used: 1 })
+})
+
+test('what costs nothing and reserved nothing writes no credits', async () => {
+  const { database, ledger } = await services('enterprise')
+  ledger.giveBack('acc_a', await held(ledger, ENTERPRISE))
+  await ledger.settle(
+    settled(await held(ledger, ENTERPRISE), { entry: { result: resultOf('timeout') } }),
+  )
+  await ledger.flushed()
+  expect(await database.db.selectFrom('credit').selectAll().execute()).toEqual([])
+})
+
+test('the last results of an account that was deleted are charged without an event', async () => {
+  const { database, ledger } = await services()
+  await ledger.settle(settled(null, { accountId: 'acc_gone' }))
+  expect(await readCredit(database, 'acc_gone', TODAY)).toMatchObject({ used: 1 })
+  expect(await eventsOf(database)).toEqual([])
 })
 
 test('reservations of several accounts and days are given back separately', async () => {
@@ -445,17 +483,32 @@ describe('while nothing can be written', () => {
       ...deps,
       database: failing(database, () => (isFull ? full() : undefined)),
     })
+    const begun = await held(before)
     const written = ledger.settle(settled(await held(before)))
     const rejection = expect(written).rejects.toThrow('disk full')
     await clock.advance(2_000)
     await rejection
     await expect(held(ledger)).rejects.toThrow('disk full')
     await expect(ledger.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
+    // One that had started before is kept.
+    const kept = ledger.settle(settled(begun)).catch(() => {})
     isFull = false
     await clock.advance(1_000)
+    await kept
     await ledger.flushed()
-    expect(await historyOf(database)).toHaveLength(1)
-    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+    expect(await historyOf(database)).toHaveLength(2)
+    expect(await historyOf(database, true)).toEqual([])
+    expect(await creditOf(database)).toMatchObject({ used: 2, held: 0 })
+  })
+
+  test('reservations are given back afterwards', async () => {
+    const { clock, database, ledger: before, deps } = await services()
+    const faults = [full()]
+    const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
+    ledger.giveBack('acc_a', await held(before))
+    await clock.advance(1_000)
+    await ledger.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
   })
 
   test('an entry that can never be written is dropped alone', async () => {
