@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { type RawBuilder, sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
@@ -11,6 +12,7 @@ import {
   tempDatabase,
   tempFolder,
 } from '../support/database.ts'
+import { ask } from '../support/postgres-server.ts'
 import { restorePostgres, restoreSqlite } from '../support/released-database.ts'
 
 test('a database of version 0.2.0 gets the tables and indexes of a new one, and keeps its rows', async () => {
@@ -28,6 +30,54 @@ test('a database of version 0.2.0 gets the tables and indexes of a new one, and 
     { state: 'processing', total: 2 },
   ])
 })
+
+test('what version 0.2.0 writes can still be written: its columns are kept, and others may be left out', async () => {
+  const before = await readReleasedColumns()
+  const upgraded = await (onPostgres ? openReleasedServer() : openReleasedFile())
+  onTestFinished(() => upgraded.close())
+  const { rows } = await sql
+    .raw<Column>(onPostgres ? SERVER_COLUMNS : FILE_COLUMNS)
+    .execute(upgraded.db)
+  const after = new Map(rows.map(column => [column.name, column]))
+  const changed = before.filter(({ name, type, required }) => {
+    const now = after.get(name)
+    return now?.type !== type || Number(now.required) > Number(required)
+  })
+  expect(changed).toEqual([])
+  const tables = new Set(before.map(tableOf))
+  const known = new Set(before.map(({ name }) => name))
+  const added = rows.filter(column => tables.has(tableOf(column)) && !known.has(column.name))
+  expect(added.filter(({ required }) => Number(required) === 1)).toEqual([])
+})
+
+type Column = { readonly name: string; readonly type: string; readonly required: boolean | number }
+
+const tableOf = ({ name }: Column) => name.split('.')[0]
+
+/** A column is required if an insert without it fails. */
+const FILE_COLUMNS = `
+  select t.name || '.' || c.name as name, lower(c.type) as type,
+    c."notnull" = 1 and c.dflt_value is null as required
+  from sqlite_master t, pragma_table_info(t.name) c where t.type = 'table'`
+const SERVER_COLUMNS = `
+  select table_name || '.' || column_name as name, data_type as type,
+    is_nullable = 'NO' and column_default is null as required
+  from information_schema.columns where table_schema = 'public'`
+
+/** Returns the columns of version 0.2.0. */
+async function readReleasedColumns(): Promise<readonly Column[]> {
+  if (onPostgres) {
+    const url = await emptyDatabase()
+    await restorePostgres(url)
+    return ask<Column>(url, SERVER_COLUMNS)
+  }
+  const file = join(tempFolder(), 'released.sqlite')
+  restoreSqlite(file)
+  const database = new Sqlite(file, { readonly: true })
+  const columns = database.prepare(FILE_COLUMNS).all() as Column[]
+  database.close()
+  return columns
+}
 
 async function openReleasedFile(): Promise<Database> {
   const file = join(tempFolder(), 'released.sqlite')

@@ -12,8 +12,8 @@ import {
 } from '../../src/simulator/simulator-process.ts'
 import { ask } from './postgres-server.ts'
 
-/** During development, EV_SOURCES=1 runs src/ without a build. */
-const PROGRAM = join(
+/** This version of ev. During development, EV_SOURCES=1 runs src/ without a build. */
+export const PROGRAM = join(
   import.meta.dirname,
   process.env.EV_SOURCES === '1' ? '../../src/cli/main.ts' : '../../bin/ev.js',
 )
@@ -41,6 +41,8 @@ export type ProcessClusterOptions = {
   readonly serverArgs?: readonly string[]
   /** Content of the config file of all processes. */
   readonly config?: Readonly<Record<string, unknown>>
+  /** Returns the program of a process by its name; default: this version of ev. */
+  readonly programOf?: (name: string) => string
 }
 
 /** Servers and workers of ev that share one database and one simulator. */
@@ -88,13 +90,13 @@ export class ProcessCluster {
     args: readonly string[] = [],
     databaseUrl = this.databaseUrl,
   ): Unit {
-    const { args: common = [], serverArgs = [] } = this.#options
+    const { args: common = [], serverArgs = [], programOf = () => PROGRAM } = this.#options
     const listen = ['--listen', '127.0.0.1:0', '--base-url', BASE_URL]
     const own = role === 'serve' ? [...listen, ...serverArgs] : []
     const data = join(this.home, name)
     mkdirSync(data, { recursive: true })
     const all = [role, '--data-dir', data, ...own, ...this.#simulatorArgs(), ...common, ...args]
-    const child = spawn(process.execPath, [PROGRAM, ...all], {
+    const child = spawn(process.execPath, [programOf(name), ...all], {
       cwd: this.home,
       env: {
         PATH: process.env.PATH,
