@@ -23,8 +23,8 @@ export async function describeState(
   const credits = Number(charged?.credits)
   await expectRows(
     'credits',
-    `select sum(used) as used, sum(held) as held from credit having count(*) > 0`,
-    credits === 0 ? [] : [{ used: credits, held: 0 }],
+    'select coalesce(sum(used), 0) as used, coalesce(sum(held), 0) as held from credit',
+    [{ used: credits, held: 0 }],
   )
   const [entries] = await rows(
     'select count(*) as verifications from verification where sandbox = 0',

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { EvClient } from '../../src/client/client.ts'
-import { sleep } from '../../src/platform/clock.ts'
+import { SECOND, sleep } from '../../src/platform/clock.ts'
 import type { Random } from '../../src/platform/random.ts'
 import type { ListMail } from '../lists/list-mail.ts'
 import { tempFolder } from '../support/database.ts'
@@ -154,18 +154,27 @@ const clientOf = (
     sleep: (ms, signal) => sleep(clock, ms, signal),
   })
 
+/** As a client of the API does, it repeats a request that the service cannot store at present. */
 const requestTo =
-  ({ key, fetch }: Pick<Service, 'key' | 'fetch'>): Request =>
-  (path, body, idempotencyKey) =>
-    fetch(`https://ev.test${path}`, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: {
-        Authorization: `Bearer ${key}`,
-        'Content-Type': 'application/json',
-        'Idempotency-Key': idempotencyKey,
-      },
-    })
+  ({ key, fetch }: Pick<Service, 'key' | 'fetch'>, { clock }: World): Request =>
+  async (path, body, idempotencyKey) => {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`https://ev.test${path}`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: {
+          Authorization: `Bearer ${key}`,
+          'Content-Type': 'application/json',
+          'Idempotency-Key': idempotencyKey,
+        },
+      })
+      if (response.status !== UNAVAILABLE || tries === TRIES_MAX) return response
+      await sleep(clock, SECOND)
+    }
+  }
+
+const UNAVAILABLE = 503
+const TRIES_MAX = 3
 
 async function runStory(
   world: World & { readonly key: string },
@@ -187,7 +196,7 @@ async function runStory(
     calls.end()
     service = await run(start(world, none, key))
   }
-  const actOnce = () => run(act(clientOf(service, world), requestTo(service)))
+  const actOnce = () => run(act(clientOf(service, world), requestTo(service, world)))
   const answered = await actOnce().catch(async () => {
     await restart()
     return actOnce()
