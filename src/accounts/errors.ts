@@ -61,7 +61,7 @@ const ERRORS = {
   credits_used_up: ({ limit }: { readonly limit: number } & Reset) =>
     `All ${formatNumber(limit)} daily verifications are used up. They reset at midnight UTC.`,
   credits_exceeded: ({ plan, creditsPerDay, needed, left, resetAt }: CreditsFacts) =>
-    `Of the ${formatNumber(creditsPerDay)} daily verifications of ${formatPlan(plan)}, ${left === null ? 'not enough' : formatNumber(left)} are left, and this list needs ${needed === null ? 'more' : formatNumber(needed)}. They reset at ${isoTime(resetAt)}.`,
+    `Of the ${formatNumber(creditsPerDay)} daily verifications of ${formatPlan(plan)}, ${formatNumber(left)} are left, and this list needs ${needed === null ? 'more' : formatNumber(needed)}. They reset at ${isoTime(resetAt)}.`,
 }
 
 type EmailFacts = {
@@ -87,8 +87,8 @@ type CreditsFacts = Reset & {
   readonly creditsPerDay: number
   /** Null if unknown; it is more than `left`. */
   readonly needed: number | null
-  /** Null if unknown; it is less than `needed`. */
-  readonly left: number | null
+  /** Less than `needed`. */
+  readonly left: number
 }
 
 const RIGHT_FIELDS = {

@@ -44,7 +44,7 @@ import {
 } from './verdict/build-result.ts'
 import { type Evidence, isFailure, type Result } from './verdict/verdict.ts'
 import { type ManyOptions, streamResults } from './verify-many.ts'
-import type { RouteOptions, VerifyOptions } from './verify-options.ts'
+import type { ParsedOption, RouteOptions, VerifyOptions } from './verify-options.ts'
 
 /** What is known about a domain; null if it is not. */
 export type DomainFacts = Pick<
@@ -135,7 +135,7 @@ export class Engine {
    * @example
    * const { verdict } = await engine.verify('ann@example.com')
    */
-  async verify(text: string, options: VerifyOptions = {}): Promise<Result> {
+  async verify(text: string, options: VerifyOptions & ParsedOption = {}): Promise<Result> {
     options.signal?.throwIfAborted()
     const email = asText(text)
     if (this.#deps.sandbox) return this.#simulate(email, options)
@@ -152,17 +152,17 @@ export class Engine {
    */
   async getCached(
     text: string,
-    options: Pick<VerifyOptions, 'cacheScope' | 'onStep'> = {},
+    options: Pick<VerifyOptions, 'cacheScope' | 'onStep'> & ParsedOption = {},
   ): Promise<Result | null> {
     const { clock, deadlineMs } = this.#deps
     const email = asText(text)
-    const address = parseAddress(email)
+    const { address = parseAddress(email) } = options
     if (isFault(address)) return null
     const known = await this.#cache.get(cacheKey(options.cacheScope ?? null, address))
     if (known === null || !isFresh(known, clock.now())) return null
     const observer = observerFor(options, this.#deps)
     const mode = { limitMs: deadlineMs, isUrgent: true, observer }
-    const prepared = await this.#prepare(email, options, mode)
+    const prepared = await this.#prepare(email, { ...options, address }, mode)
     // The lists or the DNS may have changed since the answer was cached, and take precedence.
     if ('result' in prepared) return prepared.result.cached ? prepared.result : null
     observer?.onCacheHit(known.at)
@@ -443,7 +443,7 @@ export class Engine {
     if (isFirst) this.#deps.close()
   }
 
-  async #verifyWithSignals(text: string, options: VerifyOptions): Promise<Result> {
+  async #verifyWithSignals(text: string, options: VerifyOptions & ParsedOption): Promise<Result> {
     const { clock } = this.#deps
     const startedAt = clock.monotonicNow()
     const result = await this.#verify(text, options)
@@ -473,8 +473,8 @@ export class Engine {
     return this.#addSignals(result, LIST_SIGNALS_MS, [signal, drain])
   }
 
-  #simulate(text: string, options: VerifyOptions): Result {
-    const result = sandboxResult(this.#deps.clock, text)
+  #simulate(text: string, options: VerifyOptions & ParsedOption): Result {
+    const result = sandboxResult(this.#deps.clock, text, options.address)
     const observer = observerFor(options, this.#deps)
     if (observer !== null) for (const step of sandboxSteps(result)) observer.notify(step)
     return result
@@ -484,7 +484,7 @@ export class Engine {
     return Math.min(deadlineMs, this.#deps.deadlineMs)
   }
 
-  async #verify(text: string, options: VerifyOptions): Promise<Result> {
+  async #verify(text: string, options: VerifyOptions & ParsedOption): Promise<Result> {
     const { clock } = this.#deps
     const limitMs = this.#limitFor(options)
     const startedAt = clock.monotonicNow()
@@ -553,14 +553,14 @@ export class Engine {
   /** Never rejects: an internal error becomes a result. */
   async #prepare(
     text: string,
-    options: VerifyOptions,
+    options: VerifyOptions & ParsedOption,
     { limitMs, isUrgent, observer = null }: PrepareMode,
   ): Promise<PreparedAddress> {
     const { clock, log } = this.#deps
     const startedAt = clock.monotonicNow()
     try {
       const { checkSmtp = true, cacheScope = null } = options
-      const examined = examine(this.#deps, text, observer)
+      const examined = examine(this.#deps, text, observer, options.address)
       const prepared =
         'result' in examined
           ? examined

@@ -1,3 +1,4 @@
+import type { Address, SyntaxFault } from './address/address.ts'
 import type { DnsPause } from './dns-pause.ts'
 import type { Step } from './step-observer.ts'
 
@@ -21,6 +22,9 @@ export type VerifyOptions = {
   /** Called for each step of a single verification as it happens, and never after its result. */
   readonly onStep?: (step: Step) => void
 }
+
+/** The address of the text, for a caller that has parsed it; left out: the engine parses the text. */
+export type ParsedOption = { readonly address?: Address | SyntaxFault }
 
 /** Options for one address of a list. */
 export type RouteOptions = VerifyOptions & {

@@ -163,7 +163,7 @@ async function startService() {
   async function single(accountId: string, answered: boolean) {
     const { ledger, engine } = services
     const reservation = await ledger.reserve(accountId, plan, 1)
-    if (reservation === null) return
+    if (!('amount' in reservation)) return
     if (!answered) return ledger.giveBack(accountId, reservation)
     const result = await engine.verify('nobody@nowhere.invalid', { checkSmtp: false })
     const settled = {

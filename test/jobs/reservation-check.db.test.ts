@@ -64,6 +64,7 @@ async function createProcess() {
 test('credits whose reservation was not acknowledged are released; those in flight and of jobs stay', async () => {
   const { database, ledger, leak, held, pass, warnings, period } = await createProcess()
   const inFlight = await ledger.reserve('acc_a', FREE, 3)
+  if (!('amount' in inFlight)) throw new Error('there are no credits left')
   await addJob(database, ['a@x.test'], 'job_a')
   await reserveCredits(database.db, { accountId: 'acc_a', amount: 2, period, limit: null })
   const job = { account_id: 'acc_a', credit_period: period, held: 2 }
@@ -100,7 +101,7 @@ test('a verification that is given up, or settled by its caller, is in flight no
     await ledger.reserve('acc_a', FREE, 1),
     await ledger.reserve('acc_a', FREE, 1),
   ]
-  if (first === null || second === null) throw new Error('there are no credits left')
+  if (!('amount' in first && 'amount' in second)) throw new Error('there are no credits left')
   ledger.giveBack('acc_a', first)
   await ledger.flushed()
   expect(await held()).toBe(1)

@@ -245,7 +245,7 @@ export const creditsUsedUpError = (limit: number, now: number) =>
 export const creditsExceededError = (
   { name, creditsPerDay }: Plan,
   now: number,
-  { needed, left }: { readonly needed: number | null; readonly left: number | null },
+  { needed, left }: { readonly needed: number | null; readonly left: number },
 ) =>
   accountError('credits_exceeded', {
     plan: name,

@@ -45,6 +45,9 @@ export type SettledVerification = {
   readonly entry: VerificationEntry
 }
 
+/** Fewer credits are left than a verification needs. */
+type Shortage = { readonly creditsLeft: number }
+
 /** Records what accounts verified and what it cost: history, usage and credits. */
 export interface UsageLedger {
   /**
@@ -53,10 +56,10 @@ export interface UsageLedger {
    */
   record(trx: Trx, ...batches: readonly LedgerBatch[]): Promise<void>
   /**
-   * Reserves credits before a verification starts. Returns null if they are used up. Throws if the
-   * ledger cannot be written at present.
+   * Reserves credits before a verification starts. Returns how many are left if they are too few.
+   * Throws if the ledger cannot be written at present.
    */
-  reserve(accountId: string, plan: Plan, amount: number): Promise<Reservation | null>
+  reserve(accountId: string, plan: Plan, amount: number): Promise<Reservation | Shortage>
   /** Emits `quota.exceeded` once per period if all credits are used or reserved. */
   refused(accountId: string, plan: Plan): Promise<void>
   /**
@@ -158,8 +161,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       })
       if (isReserved) return reservation
       inFlight.remove(accountId, reservation)
-      await reportExhausted(deps, { accountId, period, limit })
-      return null
+      return { creditsLeft: await reportExhausted(deps, { accountId, period, limit }) }
     },
     async refused(accountId, { creditsPerDay: limit }) {
       if (limit === null) return
@@ -186,20 +188,22 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
 }
 
 /**
- * Emits `quota.exceeded`, at most once per period. The request is rejected even if the event cannot
- * be written.
+ * Emits `quota.exceeded`, at most once per period, if all credits are used or reserved. The request
+ * is rejected even if the event cannot be written. Returns how many credits are left.
  */
 async function reportExhausted(
   deps: UsageLedgerDeps,
   o: { accountId: string; period: number; limit: number },
-): Promise<void> {
+): Promise<number> {
   const { used, held, warned } = await readCredit(deps.database, o.accountId, o.period)
-  if (warned >= 100 || used + held < o.limit) return
+  const left = Math.max(0, o.limit - used - held)
+  if (warned >= 100 || left > 0) return left
   try {
     await writeConcurrent(deps.database, trx => emitQuotaExceeded(trx, deps, o, deps.clock.now()))
   } catch (error) {
     deps.log.warn('quota event could not be written', { why: errorMessage(error) })
   }
+  return left
 }
 
 /** An entry of the ledger: a verification to settle, or a reservation to release. */

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { cleanAddress } from '../../engine/address/address.ts'
+import { cleanAddress, parseAddress } from '../../engine/address/address.ts'
 import { presentCheck } from '../../formats/vocabulary/reacher.ts'
 import { findJobId, JOB_NUMBER_MAX } from '../../jobs/job-number.ts'
 import { DEFAULT_JOB_OPTIONS, type Job } from '../../jobs/job-store.ts'
@@ -106,10 +106,12 @@ const READ = {
 /** Text that is not an address is a result. */
 async function checkEmail(c: Context<Env>, service: ReacherDeps): Promise<Response> {
   const text = readCheck(c.get('json'))
-  const simulated = c.get('sandbox') ? simulatedError(c, text) : null
+  const { text: email } = cleanAddress(text)
+  const address = parseAddress(email)
+  const simulated = c.get('sandbox') ? simulatedError(c, address) : null
   if (simulated !== null) return simulated
   const { checkSmtp, forceRefresh } = DEFAULT_JOB_OPTIONS
-  const input = { email: cleanAddress(text).text, checkSmtp, forceRefresh }
+  const input = { email, address, checkSmtp, forceRefresh }
   return answerOne(c, service, input, result => presentCheck(result, text))
 }
 

@@ -3,6 +3,7 @@ import { creditsExceededError } from '../../accounts/credits/credit-store.ts'
 import type { Reservation } from '../../accounts/credits/reservations.ts'
 import { type Trx, writeAsyncCommit } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'
+import type { Address, SyntaxFault } from '../../engine/address/address.ts'
 import { withDeadline } from '../../engine/deadline.ts'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import type { Step } from '../../engine/step-observer.ts'
@@ -16,7 +17,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import { type Env, unlessAborted } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
-import { creditState, outOfCredits, type RateLimitDeps } from '../middleware/rate-limit.ts'
+import { outOfCredits, type RateLimitDeps } from '../middleware/rate-limit.ts'
 import { EMAIL_LENGTH_MAX } from '../schemas/verify.ts'
 
 export type AskDeps = Pick<
@@ -32,6 +33,8 @@ export const SINGLE_BODY_MAX = 16 * 1024
 /** One address to verify, with its options. */
 export type VerifyInput = JobOptions & {
   readonly email: string
+  /** The address of `email`, so that it is parsed once. */
+  readonly address: Address | SyntaxFault
   /**
    * Time after which the result is `timeout`, in ms, while the probe goes on; omitted: the deadline
    * of the engine.
@@ -61,7 +64,7 @@ export async function answerOne(
   present: (result: Result) => object,
 ): Promise<Response> {
   if (c.get('sandbox')) {
-    const result = sandboxResult(service.clock, input.email)
+    const result = sandboxResult(service.clock, input.email, input.address)
     return settle(c, service, { result, reservation: null }, present)
   }
   const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
@@ -87,11 +90,12 @@ export const getCacheScope = (c: Context<Env>): string => c.get('caller').accoun
 export const getCached = async (
   c: Context<Env>,
   { engine }: AskDeps,
-  { email, checkSmtp, forceRefresh }: VerifyInput,
+  { email, address, checkSmtp, forceRefresh }: VerifyInput,
   onStep?: (step: Step) => void,
 ): Promise<Result | null> =>
   checkSmtp && !forceRefresh
     ? engine.getCached(email, {
+        address,
         cacheScope: getCacheScope(c),
         ...(onStep === undefined ? {} : { onStep }),
       })
@@ -145,12 +149,13 @@ export async function verifyAdmitted(
   onStep?: (step: Step) => void,
 ): Promise<Result> {
   const { clock, engine } = service
-  const { email, checkSmtp, forceRefresh, deadlineMs = engine.deadlineMs } = input
+  const { email, address, checkSmtp, forceRefresh, deadlineMs = engine.deadlineMs } = input
   const now = clock.monotonicNow()
   const startedAt = service.capacity.admissions.arrivedAt(c.env?.outgoing) ?? now
   const waitedMs = now - startedAt
   const limit = withDeadline(clock, deadlineMs - waitedMs, [])
   const run = engine.verify(email, {
+    address,
     checkSmtp,
     forceRefresh,
     cacheScope: getCacheScope(c),
@@ -231,11 +236,11 @@ export async function reserveOrGetCached<Cached>(
   getCached: () => Promise<Cached | null>,
 ): Promise<ReservedOrCached<Cached>> {
   const { account, plan } = c.get('caller')
-  const reservation = await service.ledger.reserve(account.id, plan, amount)
-  if (reservation !== null) return { reservation, cached: null }
+  const reserved = await service.ledger.reserve(account.id, plan, amount)
+  if ('amount' in reserved) return { reservation: reserved, cached: null }
   const cached = await getCached()
   if (cached !== null) return { reservation: null, cached }
-  const credits = await creditState(service, c.get('caller'))
-  if (credits?.remaining === 0) throw outOfCredits(service, credits.limit)
-  throw creditsExceededError(plan, service.clock.now(), { needed: amount, left: null })
+  const { creditsLeft: left } = reserved
+  if (left === 0) throw outOfCredits(service, plan.creditsPerDay ?? 0)
+  throw creditsExceededError(plan, service.clock.now(), { needed: amount, left })
 }

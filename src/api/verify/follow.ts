@@ -181,7 +181,7 @@ async function verify(
   if (!c.get('sandbox')) {
     return abortable(verifyAdmitted(c, service, input, onStep), disconnected)
   }
-  const result = sandboxResult(service.clock, input.email)
+  const result = sandboxResult(service.clock, input.email, input.address)
   sandboxSteps(result).forEach(onStep)
   return result
 }

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { parseAddress } from '../../engine/address/address.ts'
 import { suggestAddress } from '../../engine/address/suggestion.ts'
 import { ACTIONS, type ActionPolicy, decideVerdict } from '../../engine/verdict/action.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
@@ -56,10 +57,17 @@ export const FORM_DEADLINE_MS = 5 * SECOND
 /** `POST /v1/verify/form`: one address for a form, without any evidence. */
 async function verifyForm(c: Context<Env>, service: FormDeps, given: unknown): Promise<Response> {
   const email = readEmail(given)
+  const address = parseAddress(email)
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, email) : null
+  const simulated = sandbox ? simulatedError(c, address) : null
   if (simulated !== null) return simulated
-  const input = { checkSmtp: true, forceRefresh: false, deadlineMs: FORM_DEADLINE_MS, email }
+  const input = {
+    email,
+    address,
+    checkSmtp: true,
+    forceRefresh: false,
+    deadlineMs: FORM_DEADLINE_MS,
+  }
   return answerOne(c, service, input, result => ({
     ...presentForm(result, getActionPolicy(c, service)),
     ...(sandbox && { sandbox }),

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { type Address, isFault, type SyntaxFault } from '../../engine/address/address.ts'
 import { sleep } from '../../platform/clock.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Env } from '../context.ts'
@@ -46,8 +46,7 @@ export const SIMULATED_ERRORS: readonly Simulated[] = [
 /**
  * Returns the error that the sandbox simulates for the prefix of an address; null if there is none.
  */
-export function simulatedError(c: Context<Env>, email: string): Response | null {
-  const address = parseAddress(email)
+export function simulatedError(c: Context<Env>, address: Address | SyntaxFault): Response | null {
   if (isFault(address)) return null
   const local = address.local.toLowerCase()
   const found = SIMULATED_ERRORS.find(({ prefix }) => local.startsWith(prefix))

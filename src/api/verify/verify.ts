@@ -75,7 +75,7 @@ async function verifySingle(
   include: string | undefined,
 ): Promise<Response> {
   const request = { ...readSingle(body), include: readInclude(include) }
-  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
   if (simulated !== null) return simulated
   if (body.async === true) {
     const events = ['verification.completed'] as const
@@ -106,7 +106,7 @@ async function followSingle(
     throw new ApiError('invalid_request', message)
   }
   refuseJobOptions(body)
-  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
   return simulated ?? followOne(c, service, request)
 }
 
@@ -119,7 +119,7 @@ async function verifyScored(
 ): Promise<Response> {
   const request = { ...readSingle(body), include: readInclude(include) }
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, request.email) : null
+  const simulated = sandbox ? simulatedError(c, request.address) : null
   if (simulated !== null) return simulated
   return answerOne(c, service, request, result =>
     scoredBody(result, { ...request, sandbox, policy: getActionPolicy(c, service) }),
@@ -129,15 +129,16 @@ async function verifyScored(
 /** Refuses what cannot be an address. Whether it accepts mail is a result. */
 function readSingle(body: SingleBody): VerifyInput {
   const input = readVerifyInput(body)
-  const address = parseAddress(input.email)
-  if (isFault(address)) throw badFormat(address.message)
+  if (isFault(input.address)) throw badFormat(input.address.message)
   return input
 }
 
 function readVerifyInput({ email, check_smtp, force_refresh }: SingleBody): VerifyInput {
+  // As in a list: an address that is pasted from a table has spaces around it.
+  const { text } = cleanAddress(readEmail(email))
   return {
-    // As in a list: an address that is pasted from a table has spaces around it.
-    email: cleanAddress(readEmail(email)).text,
+    email: text,
+    address: parseAddress(text),
     checkSmtp: check_smtp ?? true,
     forceRefresh: force_refresh ?? false,
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
-import { type Address, isFault, parseAddress } from '../address/address.ts'
+import { type Address, isFault, parseAddress, type SyntaxFault } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
 import { removeLeadingQuote, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
 import type { MxOperatorReader } from '../dns/operator-table.ts'
@@ -64,9 +64,10 @@ export function examine(
   deps: PrepareDeps,
   text: string,
   observer: StepObserver | null,
+  parsed?: Address | SyntaxFault,
 ): { readonly result: Result } | ExaminedAddress {
   const startedAt = deps.clock.monotonicNow()
-  const address = parseAddress(text)
+  const address = parsed ?? parseAddress(text)
   const suggested = isFault(address) ? suggestForSyntaxError(text) : null
   observer?.read(address, suggested)
   if (isFault(address)) return decided(deps, text, startedAt, { address, suggestion: suggested })

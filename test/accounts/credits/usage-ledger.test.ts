@@ -70,7 +70,7 @@ const settled = (
 
 async function held(ledger: UsageLedger, plan: Plan = FREE, amount = 1): Promise<Reservation> {
   const reservation = await ledger.reserve('acc_a', plan, amount)
-  if (reservation === null) throw new Error('there are no credits left')
+  if (!('amount' in reservation)) throw new Error('there are no credits left')
   return reservation
 }
 
@@ -221,7 +221,7 @@ describe('the reservations in flight', () => {
   test('are none of a plan without a limit, nor of a request that was refused', async () => {
     const { ledger } = await services()
     expect(await held(ledger, ENTERPRISE)).toEqual({ period: TODAY, amount: 0 })
-    expect(await ledger.reserve('acc_a', FREE, 21)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 21)).toEqual({ creditsLeft: 20 })
     expect(inFlight(ledger)).toBe(0)
   })
 
@@ -363,7 +363,7 @@ describe('the last credit', () => {
     const holds = await Promise.all(
       Array.from({ length: 100 }, () => ledger.reserve('acc_a', FREE, 1)),
     )
-    expect(holds.filter(reservation => reservation !== null)).toHaveLength(1)
+    expect(holds.filter(one => 'amount' in one)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
   })
 
@@ -371,10 +371,10 @@ describe('the last credit', () => {
     const { ledger } = await services()
     await use(ledger, 19)
     const reservation = await held(ledger)
-    expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 1)).toEqual({ creditsLeft: 0 })
     ledger.giveBack('acc_a', reservation)
     await ledger.flushed()
-    expect(await ledger.reserve('acc_a', FREE, 1)).not.toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 1)).toMatchObject({ amount: 1 })
   })
 })
 
@@ -397,7 +397,8 @@ describe('an account is notified', () => {
   test('when it is rejected while all remaining credits are reserved, and not again in that period', async () => {
     const { clock, database, ledger } = await services()
     await held(ledger, FREE, 20)
-    for (let n = 0; n < 3; n++) expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    for (let n = 0; n < 3; n++)
+      expect(await ledger.reserve('acc_a', FREE, 1)).toEqual({ creditsLeft: 0 })
     const emitted = await eventsOf(database)
     expect(emitted.filter(text => text.startsWith('quota.exceeded'))).toEqual([
       'quota.exceeded 100 % 20/20 0 left',
@@ -430,14 +431,14 @@ describe('an account is notified', () => {
     await held(ledger, FREE, 20)
     await sql`create trigger refuse before insert on event
       begin select raise(abort, 'no events'); end`.execute(database.db)
-    expect(await ledger.reserve('acc_a', FREE, 1)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 1)).toEqual({ creditsLeft: 0 })
     expect(logged).toEqual([['quota event could not be written', { why: 'no events' }]])
   })
 
   test('not at all when it requested more at once than is left', async () => {
     const { database, ledger } = await services()
     await use(ledger, 10)
-    expect(await ledger.reserve('acc_a', FREE, 11)).toBeNull()
+    expect(await ledger.reserve('acc_a', FREE, 11)).toEqual({ creditsLeft: 10 })
     expect(await eventsOf(database)).toEqual([])
   })
 })
