@@ -341,6 +341,7 @@ export function providerFeedbackRoutes(service: FeedbackDeps) {
       params: providerParams,
       body: {
         content: {
+          // The providers define the bodies, and `receiveFeedback` reads them.
           'application/json': { schema: z.unknown(), example: EVENTS_EXAMPLE },
           // Amazon SNS.
           'text/plain': { schema: z.unknown(), example: JSON.stringify(SNS_EXAMPLE) },

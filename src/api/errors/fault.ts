@@ -85,7 +85,9 @@ function describeIssue(issue: Issue, excerpt: string | null): string {
 /** The text after "it must", or null if the message of the schema is complete. */
 function requirementText(issue: Issue): string | null {
   const { code, message, origin, minimum, maximum, values = [] } = issue
-  if (code === 'custom' || code === 'invalid_union') return /^must (.*)$/.exec(message)?.[1] ?? null
+  // A schema with a message of its own.
+  const [, own] = /^must (.*)$/.exec(message) ?? []
+  if (own !== undefined || code === 'custom' || code === 'invalid_union') return own ?? null
   if (code === 'too_small' && minimum === 1 && (origin === 'string' || origin === 'array')) {
     return 'not be empty'
   }

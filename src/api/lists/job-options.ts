@@ -22,14 +22,10 @@ export type JobOptionDeps = Pick<
 export async function readJobWebhook(
   c: Context<Env>,
   service: JobOptionDeps,
-  url: unknown,
+  url: string | null | undefined,
   events: readonly EventKind[],
 ): Promise<JobWebhook | null> {
   if (url === undefined || url === null || url === '') return null
-  if (typeof url !== 'string') {
-    const excerpt = sanitizeText(JSON.stringify(url), 60)
-    throw new ApiError('invalid_request', `"webhook_url" is ${excerpt}; it must be a string.`)
-  }
   const { id: accountId } = c.get('caller').account
   return newJobWebhook(withOrigin(c, service), { accountId, url, events })
 }
@@ -38,11 +34,13 @@ export async function readJobWebhook(
 export const presentJobWebhook = ({ webhook }: SubmitOptions) =>
   webhook ? { webhook_id: webhook.id, webhook_secret: webhook.secret } : {}
 
+/** Metadata of a request before its entries are checked. */
+export type GivenMetadata = Readonly<Record<string, unknown>> | null | undefined
+
 /** Reads the metadata of a job. Throws ApiError if it is not an object of short strings. */
-export function readMetadata(metadata: unknown): Metadata {
+export function readMetadata(metadata: GivenMetadata): Metadata {
   if (metadata === undefined || metadata === null) return {}
-  if (typeof metadata !== 'object' || Array.isArray(metadata)) throw notAnObject(metadata)
-  const checked = checkMetadata(metadata as Record<string, unknown>)
+  const checked = checkMetadata(metadata)
   if ('fault' in checked) throw invalid(`"metadata" ${checked.fault}`)
   return checked.metadata
 }
@@ -56,18 +54,22 @@ const METADATA_LIMITS = {
 } as const
 
 /** Reads the metadata in a form field, which is JSON. */
-export function parseMetadataField(text: string | undefined): unknown {
+export function parseMetadataField(text: string | undefined): GivenMetadata {
   if (text === undefined || text === '') return undefined
+  const value = parseJson(text)
+  if (typeof value === 'object' && !Array.isArray(value)) return value as GivenMetadata
+  throw invalid(
+    `"metadata" is ${sanitizeText(JSON.stringify(value ?? text), 60)}; it must be an object such as {"customer": "42"}.`,
+  )
+}
+
+/** Returns undefined for text that is not JSON. */
+function parseJson(text: string): unknown {
   try {
     return parseJsonText(text, METADATA_LIMITS)
   } catch {
-    throw notAnObject(text)
+    return undefined
   }
 }
-
-const notAnObject = (value: unknown) =>
-  invalid(
-    `"metadata" is ${sanitizeText(JSON.stringify(value), 60)}; it must be an object such as {"customer": "42"}.`,
-  )
 
 const invalid = (message: string) => new ApiError('invalid_request', message)

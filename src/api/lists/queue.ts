@@ -9,6 +9,7 @@ import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import {
+  type GivenMetadata,
   type JobOptionDeps,
   presentJobWebhook,
   readJobWebhook,
@@ -143,9 +144,9 @@ export function readNotify(c: Context<Env>, notify: boolean | null | undefined):
 export type ListOptionFields = {
   readonly check_smtp?: boolean | null | undefined
   readonly force_refresh?: boolean | null | undefined
-  readonly metadata?: unknown
+  readonly metadata?: GivenMetadata
   readonly notify?: boolean | null | undefined
-  readonly webhook_url?: unknown
+  readonly webhook_url?: string | null | undefined
 }
 
 /**

@@ -12,6 +12,7 @@ import { BulkItem } from './result.ts'
 /** Longer texts are refused: they are not addresses. */
 export const EMAIL_LENGTH_MAX = 10_000
 
+/** The handler reads it: every fault of an address has the code `invalid_email`. */
 export const email = z.unknown().optional().openapi({
   type: 'string',
   maxLength: EMAIL_LENGTH_MAX,
@@ -30,9 +31,10 @@ const optionFields = {
 const METADATA =
   'Up to 50 key-value pairs, returned with the job and in its events. Keys have up to 40 characters and no brackets, values up to 500 characters.'
 
+/** The handler checks the entries: its messages name the key. */
 const metadata = z
-  .unknown()
-  .optional()
+  .record(z.string(), z.unknown(), { error: 'must be an object such as {"customer": "42"}' })
+  .nullish()
   .openapi({
     type: 'object',
     description: METADATA,
@@ -46,7 +48,7 @@ const NOTIFY =
 
 const notify = z.boolean().optional().openapi({ description: NOTIFY })
 
-const webhook_url = z.unknown().optional().openapi({
+const webhook_url = z.string().nullish().openapi({
   type: 'string',
   maxLength: URL_LENGTH_MAX,
   description:
@@ -186,6 +188,7 @@ const DRY_RUN = 'Set to true to preview the file. Nothing is stored, charged or 
 
 export const FileRequest = z
   .strictObject({
+    // The upload is read before the other fields, and not as a value.
     file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',

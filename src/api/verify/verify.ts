@@ -19,7 +19,12 @@ import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { type JobOptionDeps, readJobWebhook, readMetadata } from '../lists/job-options.ts'
+import {
+  type GivenMetadata,
+  type JobOptionDeps,
+  readJobWebhook,
+  readMetadata,
+} from '../lists/job-options.ts'
 import { type QueueDeps, queueOne } from '../lists/queue.ts'
 import { type ListDeps, listRoutes } from '../lists/routes.ts'
 import { unchecked } from '../middleware/idempotency.ts'
@@ -63,8 +68,8 @@ type SingleBody = {
   readonly check_smtp?: boolean | undefined
   readonly force_refresh?: boolean | undefined
   readonly async?: boolean | undefined
-  readonly metadata?: unknown
-  readonly webhook_url?: unknown
+  readonly metadata?: GivenMetadata
+  readonly webhook_url?: string | null | undefined
 }
 
 /** `POST /v1/verify/single`: one address, answered now, or later by an event. */
