@@ -183,17 +183,18 @@ test('imports feedback, and manages its sources', async () => {
   const rows = ['ann@a.example,bounced,,hard', 'bob@a.example,bounced,550,', 'x,bounced,550,']
   writeFileSync(join(home, 'events.csv'), `email,event,code,type\n${rows.join('\n')}\n`)
   writeFileSync(join(folder, 'events.csv'), `email,event,code,type\n${rows.join('\n')}\n`)
-  const args = ['feedback', 'import', 'events.csv', '--json']
-  const ran = await runEv(args, { home: folder, environment: address(service) })
-  expect(JSON.parse(ran.stdout)).toMatchObject({ recorded: 2, duplicates: 0, rejected: 1 })
-  expect(JSON.parse((await here(...args)).stdout)).toMatchObject({ recorded: 0, duplicates: 2 })
-  const report = await json(there('feedback', 'report', '--json'))
-  expect(await json(here('feedback', 'report', '--json'))).toEqual({
+  const account = ['--account', 'default']
+  const args = ['feedback', 'import', 'events.csv', '--json', ...account]
+  const imported = await json(runEv(args, { home: folder, environment: address(service) }))
+  expect(imported).toMatchObject({ recorded: 2, duplicates: 0, rejected: 1 })
+  expect(await json(here(...args))).toMatchObject({ recorded: 0, duplicates: 2 })
+  const report = await json(there('feedback', 'report', '--json', ...account))
+  expect(await json(here('feedback', 'report', '--json', ...account))).toEqual({
     ...report,
     contradicted_replies: [],
     learned_replies: [],
   })
-  await expectSame('feedback', 'report')
+  await expectSame('feedback', 'report', ...account)
 
   const created = await json(there('feedback', 'sources', 'create', 'postmark', '--json'))
   expect(created).toMatchObject({ provider: 'postmark', basic_auth: { username: 'ev' } })
