@@ -69,7 +69,7 @@ customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.
 
 With --url, ev uploads the list to the service, waits for it and downloads the results. Ctrl-C stops only the waiting.
-The same command continues with the same job for 24 hours; --fresh uploads the list again.
+The same command continues with the same job for 24 hours; --fresh creates another one.
 
 Exit codes: 0 the output is complete; 1 it is complete, but its mail is expected to bounce above --fail-above.`
 
