@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ExternalReason, ExternalSource } from '../../src/engine/verdict/external.ts'
+import type { ExternalReason } from '../../src/engine/verdict/external.ts'
+import type { ExternalSource } from '../../src/engine/verdict/verdict.ts'
 import {
   findExternalColumns,
   parseCheckTime,

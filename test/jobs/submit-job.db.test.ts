@@ -119,3 +119,35 @@ test('the sandbox costs no credits, even if they are used up', async () => {
   const job = await submitJob(services, { ...listOf(3), sandbox: true })
   expect(job).toMatchObject({ state: 'queued', held: 0, sandbox: 1 })
 })
+
+test('rows that keep an external result cost no credits and are not verified', async () => {
+  const services = await createServices()
+  const { database, clock } = services
+  const external = {
+    by: 'zerobounce' as const,
+    reason: 'external_deliverable' as const,
+    status: 'valid',
+    detail: null,
+    checkedAt: clock.now(),
+  }
+  const kept = ['a@x.test', 'A@x.test', 'a@X.test'].map(text => ({ text, external }))
+  const rows = [...kept, { text: 'b@x.test' }, { text: 'b@x.test', external }]
+  const job = await submitJob(services, { ...listOf(rows.length), rows: [rows] })
+  // The last row has the result of the first one with its address, which is verified.
+  expect(job).toMatchObject({ state: 'queued', total: 5, done: 3, deliverable: 3, held: 1 })
+  const items = await database.db
+    .selectFrom('item')
+    .select(['state', 'class', 'copies'])
+    .orderBy('position')
+    .execute()
+  expect(items).toEqual([
+    { state: 'done', class: 'deliverable', copies: 2 },
+    { state: 'done', class: 'deliverable', copies: 1 },
+    { state: 'same', class: null, copies: 0 },
+    { state: 'queued', class: null, copies: 2 },
+    { state: 'same', class: null, copies: 0 },
+  ])
+  const all = await submitJob(services, { ...listOf(3), rows: [kept] })
+  expect(all).toMatchObject({ state: 'completed', total: 3, done: 3, held: 0 })
+  expect(services.worker.taken).toEqual([job.id])
+})

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/verdict.ts'
 
 // The schema of evidence. `presentEvidence` returns it; a test compares both types.
 

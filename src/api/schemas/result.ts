@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
 import { RESULT_FIELDS } from '../../engine/verdict/result-fields.ts'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/verdict.ts'
 import {
   buildExample,
   type JsonField,

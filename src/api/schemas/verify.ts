@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
+import { EXTERNAL_SOURCES } from '../../engine/verdict/verdict.ts'
 import { LIST_NAME_LENGTH_MAX } from '../../jobs/import/list-name.ts'
 import { METADATA_KEYS_MAX, METADATA_VALUE_LENGTH_MAX } from '../../jobs/metadata.ts'
 import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'

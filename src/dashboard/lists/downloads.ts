@@ -1,7 +1,8 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Job } from '../../client/types.ts'
-import { VOCABULARIES, VOCABULARY_TITLES } from '../../formats/vocabulary/names.ts'
+import { SOURCE_TITLES } from '../../engine/verdict/external.ts'
+import { VOCABULARIES } from '../../formats/vocabulary/names.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { proxy, queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
@@ -95,7 +96,7 @@ const selection = (path: string): Html => html`
       name: 'vocabulary',
       choices: [
         { value: '', label: 'ev' },
-        ...VOCABULARIES.map(value => ({ value, label: `As ${VOCABULARY_TITLES[value]}` })),
+        ...VOCABULARIES.map(value => ({ value, label: `As ${SOURCE_TITLES[value]}` })),
       ],
     })}
     <p><label class="tick"><input type="checkbox" name="deduplicate" /> One row for each address</label></p>

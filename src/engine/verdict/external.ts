@@ -2,16 +2,11 @@ import { isFault, parseAddress } from '../address/address.ts'
 import type { AddressFlags } from '../address/classifier.ts'
 import { toEvidence } from './judge.ts'
 import { VERDICT_BY_REASON } from './reason.ts'
-import type { Result } from './verdict.ts'
+import type { ExternalSource, Result } from './verdict.ts'
 
 // External results: those of another service, or of an earlier export of ev, that a list brought
 // with it. They keep their rows from being verified, and never look like results of a verification:
 // they have reasons of their own, and no detail of them counts as checked.
-
-/** The services whose results are recognized. */
-export const EXTERNAL_SOURCES = ['zerobounce', 'neverbounce', 'kickbox', 'reacher', 'ev'] as const
-
-export type ExternalSource = (typeof EXTERNAL_SOURCES)[number]
 
 /** The names of the services, for people. */
 export const SOURCE_TITLES: Readonly<Record<ExternalSource, string>> = {

@@ -74,9 +74,14 @@ type FeedbackEvidence = {
   readonly decides: boolean
 }
 
+/** The services whose results are recognized; `ev` for its own exports. */
+export const EXTERNAL_SOURCES = ['zerobounce', 'neverbounce', 'kickbox', 'reacher', 'ev'] as const
+
+export type ExternalSource = (typeof EXTERNAL_SOURCES)[number]
+
 /** A result that the list brought with it, in the words of the service. ev has checked nothing. */
 type ExternalEvidence = {
-  readonly by: 'zerobounce' | 'neverbounce' | 'kickbox' | 'reacher' | 'ev'
+  readonly by: ExternalSource
   readonly status: string
   readonly detail: string | null
 }

@@ -1,10 +1,6 @@
 import type { ListDialect } from '../../csv/csv.ts'
-import type {
-  ExternalReason,
-  ExternalResult,
-  ExternalSource,
-} from '../../engine/verdict/external.ts'
-import { EXTERNAL_SOURCES } from '../../engine/verdict/external.ts'
+import type { ExternalReason, ExternalResult } from '../../engine/verdict/external.ts'
+import { EXTERNAL_SOURCES, type ExternalSource } from '../../engine/verdict/verdict.ts'
 import { sanitizeText } from '../../platform/text.ts'
 
 // Recognizes the columns of result exports of ZeroBounce, NeverBounce, Kickbox, Reacher and ev in a

@@ -1,13 +1,13 @@
 import type { ListDialect } from '../../csv/csv.ts'
-import type { ExternalResult, ExternalSource } from '../../engine/verdict/external.ts'
-import { SOURCE_TITLES } from '../../engine/verdict/external.ts'
+import { type ExternalResult, SOURCE_TITLES } from '../../engine/verdict/external.ts'
+import type { ExternalSource } from '../../engine/verdict/verdict.ts'
 import {
   type ExternalColumns,
   findExternalColumns,
   readExternal,
 } from '../../formats/vocabulary/read-external.ts'
 import { DAY } from '../../platform/clock.ts'
-import { formatNumber, pluralize } from '../../platform/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 
 // Which rows of a list keep the result of another service that the list brought with it.
 
@@ -88,13 +88,23 @@ export function describeExternal(
   const { columns, tooOld, undated } = reader
   const title = SOURCE_TITLES[columns.source]
   const sentences = [
-    `${pluralize(kept, 'row')} ${kept === 1 ? 'keeps' : 'keep'} the result of ${title}; ev has not tested ${kept === 1 ? 'it' : 'them'}.`,
+    kept === 1
+      ? `1 row keeps the result of ${title}; ev has not tested it.`
+      : `${formatNumber(kept)} rows keep the result of ${title}; ev has not tested them.`,
   ]
-  if (tooOld > 0) sentences.push(`${formatNumber(tooOld)} are too old and are verified.`)
-  if (undated > 0) {
+  if (tooOld > 0) {
     sentences.push(
-      `${formatNumber(undated)} have no date that ev can read and are verified; ${dateOption} says when the export was made.`,
+      tooOld === 1
+        ? '1 result is too old, so its row is verified.'
+        : `${formatNumber(tooOld)} results are too old, so their rows are verified.`,
     )
+  }
+  if (undated > 0) {
+    const verified =
+      undated === 1
+        ? '1 result has no date that ev can read, so its row is verified'
+        : `${formatNumber(undated)} results have no date that ev can read, so their rows are verified`
+    sentences.push(`${verified}; ${dateOption} says when the export was made.`)
   }
   return sentences.join(' ')
 }

@@ -37,7 +37,7 @@ describe('POST /v1/verify/file with keep_external', () => {
       external_source: 'zerobounce',
       kept_external: 2,
       message: expect.stringContaining(
-        '2 rows keep the result of ZeroBounce; ev has not tested them. 2 are too old',
+        '2 rows keep the result of ZeroBounce; ev has not tested them. 2 results are too old',
       ),
     })
     expect(await job()).toMatchObject({ state: 'queued', total: 4, done: 2, held: 2 })
@@ -120,7 +120,7 @@ describe('POST /v1/verify/file with keep_external', () => {
     const { send, job } = await services()
     const { body } = await send('email,email_status\na@x.test,valid\n', KEEP)
     expect(body).toMatchObject({ external_source: 'neverbounce', kept_external: 0 })
-    expect(body.message).toContain('1 have no date that ev can read')
+    expect(body.message).toContain('1 result has no date that ev can read')
     expect(await job()).toMatchObject({ state: 'queued', done: 0 })
   })
 

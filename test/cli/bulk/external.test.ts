@@ -55,7 +55,7 @@ describe.concurrent('ev bulk --keep-external', () => {
     })
     const stderr = run.stderr.replace(/\s+/g, ' ')
     expect(stderr).toContain('3 rows keep the result of ZeroBounce; ev has not tested them.')
-    expect(stderr).toContain('2 are too old and are verified.')
+    expect(stderr).toContain('2 results are too old, so their rows are verified.')
   })
 
   test('keeps nothing without a date, and says what to do', async () => {
@@ -64,7 +64,7 @@ describe.concurrent('ev bulk --keep-external', () => {
     expect(rows()).toMatchObject([{ ev_reason: 'rejected_email', ev_checked_by: 'sandbox' }])
     const stderr = run.stderr.replace(/\s+/g, ' ')
     expect(stderr).toContain('0 rows keep the result of NeverBounce')
-    expect(stderr).toContain('1 have no date that ev can read')
+    expect(stderr).toContain('1 result has no date that ev can read')
     expect(stderr).toContain('--external-date says when the export was made')
   })
 
