@@ -155,10 +155,11 @@ export class ListDecoder {
     const text = this.#decoder
       ? this.#decoder.decode(bytes, { stream: !last })
       : this.#decodeCompleteLines(bytes, last)
-    if (this.#started || text === '') return text
-    this.#started = true
-    // A file saved twice may start with two byte order marks.
-    return text.replace(/^\uFEFF+/, '')
+    if (this.#started) return text
+    // A file saved twice may start with two byte order marks, which may arrive one by one.
+    const content = text.replace(/^\uFEFF+/, '')
+    this.#started = content !== ''
+    return content
   }
 
   /**

@@ -90,6 +90,13 @@ describe('the encoding of a list', () => {
     expect(() => detectDialect(list, { encoding: 'ebcdic' })).toThrow('"ebcdic" is not a known')
   })
 
+  test('several byte order marks are left out, in chunks of any length', () => {
+    const bytes = Buffer.from('\ufeff\ufeffann@mail.example', 'utf16le')
+    for (const length of [1, 2, 3, bytes.length]) {
+      expect(decode(bytes, 'utf-16le', length)).toBe('ann@mail.example')
+    }
+  })
+
   test('a byte order mark is reported and not part of the text', () => {
     expect(findEncoding(fixture('utf-8'), true)).toEqual({ encoding: 'utf-8', bom: true })
     expect(findEncoding(fixture('utf-16le'), true).bom).toBe(true)

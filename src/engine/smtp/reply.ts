@@ -43,7 +43,9 @@ export class ReplyReader {
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
       let lineEnd = end
       while (lineEnd > start && text.charCodeAt(lineEnd - 1) === CR) lineEnd--
-      const reply = this.#readLine(text.slice(start, lineEnd))
+      // As below, or the fault would depend on the chunk in which the line break arrives.
+      if (end - start > LINE_BYTES_MAX + 1) this.fault = TOO_LONG
+      const reply = this.fault === null ? this.#readLine(text.slice(start, lineEnd)) : null
       start = end + 1
       if (this.fault !== null) break
       if (reply !== null) replies.push(reply)
