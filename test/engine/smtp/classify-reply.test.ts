@@ -54,6 +54,15 @@ describe('the rule table', () => {
     ).toEqual([])
   })
 
+  test('an enhanced code is matched as a whole, or as a class such as 5.1.x', () => {
+    for (const { enhanced } of REPLY_RULES)
+      if (enhanced !== undefined) expect(enhanced.source).toMatch(/^\^.*(?:\$|\.)$/)
+  })
+
+  test('a basic code is matched from its first digit', () => {
+    for (const { code } of REPLY_RULES) if (code !== undefined) expect(code.source).toMatch(/^\^/)
+  })
+
   test('no pattern has flags or backreferences, so that several can be combined', () => {
     const alone = REPLY_RULES.flatMap(({ pattern, sentence }) => pattern ?? sentence ?? []).filter(
       ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
