@@ -146,7 +146,7 @@ test('a schedule is paused when its results are deleted, and cannot be resumed',
   const response = await request(`${PATH}/${id}`, { method: 'PATCH', body: { active: true } })
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({
-    error: expect.stringContaining('the results that it would verify again were deleted'),
+    error: expect.stringContaining('the results of its list were deleted'),
   })
 })
 

@@ -17,3 +17,7 @@ export function resultOf(reason: Reason, facts: Partial<Result> = {}): Result {
     ...facts,
   }
 }
+
+/** Whether only rows of lists have a reason. */
+export const isOfLists = (reason: string) =>
+  reason === 'no_address' || reason.startsWith('external_')

@@ -243,7 +243,7 @@ export const SCORES: Readonly<Record<Reason, number>> = {
   unexpected_error: 40,
 
   // Only rows of lists have these.
-  external_deliverable: 60,
+  external_deliverable: 65,
   external_risky: 50,
   external_do_not_mail: 5,
   external_undeliverable: 0,
