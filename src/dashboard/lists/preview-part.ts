@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
 import type { FileDryRun } from '../../client/types.ts'
+import { SOURCE_TITLES } from '../../engine/verdict/external.ts'
 import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
-import { nonceField, nonceTarget, select } from '../page/form.ts'
+import { field, nonceField, nonceTarget, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 
@@ -17,17 +18,19 @@ type PreviewInput = {
   /** Of the upload, in bytes. */
   readonly size: number
   readonly isSandbox: boolean
+  /** Whether rows keep results of another service, and the date of the export as it was entered. */
+  readonly external: { readonly isKept: boolean; readonly date: string }
 }
 
 /** Renders the preview of an upload: a fragment of its form, with the Start button. */
 export const previewPart = (
   random: Random,
-  { dryRun, size, isSandbox }: PreviewInput,
+  { dryRun, size, isSandbox, external }: PreviewInput,
 ): Html => html`
   ${step(
     PREVIEW_TITLE,
     html`
-      ${layoutFields(dryRun, size)} ${figures(isSandbox, dryRun)}
+      ${layoutFields(dryRun, size)} ${externalFields(dryRun, external)} ${figures(isSandbox, dryRun)}
       ${preview(dryRun)} ${start(dryRun)}`,
   )}
   ${nonceTarget(nonceField(random))}`
@@ -91,6 +94,26 @@ function addressesField({ address_columns, has_several, all_addresses }: FileDry
   })
 }
 
+/** Renders the choice to keep the results of another service, if the list has them. */
+function externalFields(
+  { external_source: source }: FileDryRun,
+  { isKept, date }: PreviewInput['external'],
+): Html {
+  if (source === null) return NOTHING
+  return html`
+    <div class="row">
+      ${select({
+        label: `Results of ${SOURCE_TITLES[source]}`,
+        name: 'keep_external',
+        choices: [
+          { value: 'false', label: 'Verify all rows', checked: !isKept },
+          { value: 'true', label: 'Keep recent results', checked: isKept },
+        ],
+      })}
+      ${isKept ? field({ label: 'Exported on', name: 'external_date', type: 'date', value: date, hint: 'For rows without a date of their own.' }) : NOTHING}
+    </div>`
+}
+
 /** Renders which addresses are not verified. */
 function unverified(dryRun: FileDryRun): Html {
   const { address_columns, column_number, has_several, all_addresses } = dryRun
@@ -138,6 +161,7 @@ function figures(sandbox: boolean, dryRun: FileDryRun): Html {
       ${figure('Rows', rows)} ${figure('Addresses', dryRun.valid_emails)}
       ${figure('Malformed', dryRun.invalid_format_emails)} ${figure('Without address', dryRun.no_address)}
       ${figure('Duplicates', dryRun.duplicates)}
+      ${dryRun.kept_external === 0 ? NOTHING : figure('Kept results', dryRun.kept_external)}
       <div><dt>Credits needed</dt><dd>${sandbox ? 'None (sandbox)' : formatNumber(dryRun.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Estimated time</dt><dd>${dryRun.estimated_time ?? '–'}</dd></div>

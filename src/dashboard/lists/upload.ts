@@ -51,7 +51,8 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
     if (c.req.query('dry_run') === 'true') {
       const dryRun = await previewList(c.get('api'), upload)
       const isSandbox = c.get('user').isTest || upload.fields.get('sandbox') === 'on'
-      const preview = previewPart(random, { dryRun, size: upload.size, isSandbox })
+      const external = readExternal(upload)
+      const preview = previewPart(random, { dryRun, size: upload.size, isSandbox, external })
       if (isHtmx(c)) return part(c, preview)
       return newListPage(c, random, { upload, rows: await pastedRows(upload), preview })
     }
@@ -335,6 +336,12 @@ function submit(api: Api, upload: Upload): Promise<QueuedFile> {
 const nonceIn = ({ fields }: Upload): string | undefined =>
   readNonce({ text: name => fields.get(name) ?? '' })
 
+/** Returns whether rows keep results of another service, and the date of its export. */
+function readExternal({ fields }: Upload) {
+  const isKept = fields.get('keep_external') === 'true'
+  return { isKept, date: isKept ? (fields.get('external_date') ?? '') : '' }
+}
+
 type Fields = Readonly<Record<string, string | undefined>>
 
 type SendOptions = {
@@ -344,9 +351,11 @@ type SendOptions = {
 
 async function send<T>(
   api: Api,
-  { path, fields: uploaded, fileName }: Upload,
+  upload: Upload,
   { isDryRun, headers = {} }: SendOptions,
 ): Promise<T> {
+  const { path, fields: uploaded, fileName } = upload
+  const external = readExternal(upload)
   const name = nameOf(uploaded.get('name') ?? '', fileName)
   const sheet = uploaded.get('sheet') || undefined
   // The columns of another sheet are detected again.
@@ -360,6 +369,8 @@ async function send<T>(
     column,
     header,
     all_addresses,
+    keep_external: external.isKept ? 'true' : undefined,
+    external_date: external.date || undefined,
     name,
     check_smtp: isOn('skip_smtp') ? 'false' : undefined,
     force_refresh: isOn('again') ? 'true' : undefined,

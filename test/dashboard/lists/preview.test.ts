@@ -71,6 +71,25 @@ describe('the preview of a list', () => {
     expect(await jobs()).toMatchObject([{ total: 3 }])
   })
 
+  test('offers to keep the results of another service, which cost no credits', async () => {
+    const list = 'email,ZB Status\nann@a.test,valid\nbob@a.test,invalid\ncy@a.test,unknown\n'
+    const { preview, start, jobs, json } = await createListsDashboard({ plan: 'free' })
+    const { text } = await preview(list)
+    expect(text).toContain('Results of ZeroBounce')
+    expect([figureOf(text, 'Kept results'), figureOf(text, 'Credits needed')]).toEqual([
+      undefined,
+      '3',
+    ])
+    const fields = { keep_external: 'true', external_date: '2026-05-20' }
+    const kept = await preview(list, { fields })
+    expect(kept.text).toContain('type="date" value="2026-05-20"')
+    expect(figureOf(kept.text, 'Kept results')).toBe('3')
+    expect(figureOf(kept.text, 'Credits needed')).toBe('0')
+    await start(list, { fields })
+    const [job] = await jobs()
+    expect(await json(`/v1/jobs/${job?.id}`)).toMatchObject({ status: 'completed' })
+  })
+
   test('of pasted recipients starts with all of them', async () => {
     const { preview, start, jobs } = await createListsDashboard()
     const pasted = 'Ann <ann@a.test>; Bob <bob@a.test>'
