@@ -37,14 +37,16 @@ test('no file of the repository contains a secret', async () => {
 })
 
 test('a secret would be found', async () => {
+  // In parts, because this file is scanned too.
+  const url = ['https://ann:', 's3cret@files.other.test'].join('')
   const { messages } = await lintSource({
     source: {
       filePath: join(ROOT, 'example'),
-      content: `key = "${'AKIA'}${'QYLPMN5HHHFPZAM2'}"\nurl = https://ann:s3cret@files.other.test`,
+      content: `key = "${'AKIA'}${'QYLPMN5HHHFPZAM2'}"\nurl = ${url}`,
       contentType: 'text',
     },
     options: { config: { rules: [{ id: PRESET, rule: creator }] }, locale: 'en' },
   })
   expect(messages.length).toBeGreaterThan(0)
-  expect('https://ann:s3cret@files.other.test').not.toMatch(EXAMPLE_URL)
+  expect(url).not.toMatch(EXAMPLE_URL)
 })

@@ -106,13 +106,15 @@ const toField = ({ name, isList }) =>
 
 /** Returns the type of an argument. */
 function typeOf(schema, names) {
+  if (schema.$ref) return schema.$ref.split('/').at(-1)
   if (schema.anyOf) return `Union[${schema.anyOf.map(one => typeOf(one, names)).join(', ')}]`
   if (schema.enum) {
     if (schema.enum.every(value => FLAGS.has(value))) return 'bool'
     return names.get(JSON.stringify(schema.enum)) ?? `Literal[${schema.enum.map(quote).join(', ')}]`
   }
   if (schema.type === 'array') return `Sequence[${typeOf(schema.items, names)}]`
-  return SIMPLE[schema.type]
+  if (SIMPLE[schema.type]) return SIMPLE[schema.type]
+  throw new Error(`No Python type for ${JSON.stringify(schema)}.`)
 }
 
 /** Texts of a query that are a boolean of the client. */

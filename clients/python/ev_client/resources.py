@@ -49,6 +49,7 @@ from .models import (
     Schedule,
     ScheduleChanges,
     StatsData,
+    Vocabulary,
     Webhook,
     WebhookPatch,
     WebhookTestData,
@@ -912,7 +913,7 @@ class JobActions:
         action: Optional[Sequence[Action]] = None,
         raw: Optional[bool] = None,
         deduplicate: Optional[Union[bool, Literal["address", "canonical"]]] = None,
-        vocabulary: Optional[undefined] = None,
+        vocabulary: Optional[Vocabulary] = None,
         partial: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> DownloadLinkData:
