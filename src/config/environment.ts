@@ -5,9 +5,13 @@ import { SETTINGS } from './settings.ts'
 
 const PREFIX = 'EV_'
 
-/** Variables that are not settings: of single commands, and of clients in the same environment. */
+/**
+ * Variables that are not settings: of single commands, of clients in the same environment, and the
+ * folder where ev is installed, which scripts name `EV_HOME` by convention.
+ */
 const OTHER_VARIABLES = [
   'EV_CONFIG',
+  'EV_HOME',
   'EV_KEY',
   'EV_KEY_FILE',
   'EV_API_KEY',

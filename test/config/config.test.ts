@@ -648,6 +648,7 @@ describe('flags, environment and file', () => {
       EV_HELLO: '',
       EV_KEY: 'ev_live_x',
       EV_URL: 'https://ev.example.com',
+      EV_HOME: '/opt/ev',
       EV_WEBHOOK_SECRET: 'whsec_x',
       EV_CONFIG: 'ev.json',
       EVENT: '1',
