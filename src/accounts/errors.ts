@@ -30,7 +30,7 @@ const ERRORS = {
 
   key_not_found: ({ id }: { readonly id: string }) => `Key ${sanitizeText(id)} does not exist.`,
   key_limit_reached: ({ count, max, plan }: LimitFacts) =>
-    `The account has ${pluralize(count, 'key')}, and ${formatPlan(plan)} allows ${formatNumber(max)}.`,
+    `The account has ${pluralize(count, 'key')}, and the ${formatPlan(plan)} allows ${formatNumber(max)}.`,
   last_key: ({ id, accountName }: { readonly id: string; readonly accountName: string }) =>
     `${id} is the last active key of account ${sanitizeText(accountName)}, which cannot be used without a key.`,
   rights_exceeded: ({ rights, scopes }: RightsFacts) =>
@@ -61,7 +61,7 @@ const ERRORS = {
   credits_used_up: ({ limit }: { readonly limit: number } & Reset) =>
     `All ${formatNumber(limit)} daily verifications are used up. They reset at midnight UTC.`,
   credits_exceeded: ({ plan, creditsPerDay, needed, left, resetAt }: CreditsFacts) =>
-    `Of the ${formatNumber(creditsPerDay)} daily verifications of ${formatPlan(plan)}, ${formatNumber(left)} are left, and this list needs ${needed === null ? 'more' : formatNumber(needed)}. They reset at ${isoTime(resetAt)}.`,
+    `Of the ${formatNumber(creditsPerDay)} daily verifications of the ${formatPlan(plan)}, ${formatNumber(left)} are left, and this list needs ${needed === null ? 'more' : formatNumber(needed)}. They reset at ${isoTime(resetAt)}.`,
 }
 
 type EmailFacts = {

@@ -9,6 +9,9 @@ import { DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 
+/** Collects the values of an option that may be repeated. */
+export const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
+
 /** Parses the value of a flag as a whole number in a range. Throws EvError('usage'). */
 export function parseInteger(
   flag: string,
@@ -99,9 +102,7 @@ export function checkVocabulary(
 
 /** `--metadata`, which may be repeated. */
 export const metadataOption = (help: string) =>
-  new Option('--metadata <key=value>', `${help}; repeat it for several`).argParser(
-    (value: string, previous: readonly string[] = []) => [...previous, value],
-  )
+  new Option('--metadata <key=value>', `${help}; repeat it for several`).argParser(collect)
 
 /** Parses the values of `--metadata`. Throws EvError('usage'). */
 export function parseMetadataFlags(values: readonly string[] = []): Metadata {

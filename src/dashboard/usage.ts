@@ -14,6 +14,7 @@ import { REASONS, VERDICT_BY_REASON } from '../engine/verdict/reason.ts'
 import { toClass } from '../engine/verdict/verdict.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { formatDuration, formatNumber, formatPercent, pluralize } from '../platform/format.ts'
+import { formatPlan } from '../platform/text.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { bars, dayChart, meter } from './page/chart.ts'
@@ -23,15 +24,7 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import {
-  ACTION_NAMES,
-  ago,
-  badge,
-  CLASS_NAMES,
-  CLASSES,
-  codeBlock,
-  formatPlan,
-} from './page/text.ts'
+import { ACTION_NAMES, ago, badge, CLASS_NAMES, CLASSES, codeBlock } from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {

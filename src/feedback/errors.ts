@@ -14,7 +14,7 @@ const ERRORS = {
   /** A request of an email provider is not authentic or has an unknown form. */
   feedback_request_rejected: ({ fault }: RequestFacts) => fault,
   stored_feedback_exceeded: ({ plan, stored, pieces, max }: StoredFacts) =>
-    `The account stores ${formatNumber(stored)} pieces of feedback, ${formatNumber(pieces)} more cannot be recorded, and ${formatPlan(plan)} allows ${formatNumber(max)}.`,
+    `The account stores ${formatNumber(stored)} pieces of feedback, ${formatNumber(pieces)} more cannot be recorded, and the ${formatPlan(plan)} allows ${formatNumber(max)}.`,
 }
 
 type KeyFacts = {

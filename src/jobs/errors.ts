@@ -22,9 +22,9 @@ const ERRORS = {
   job_in_use: ({ id }: { readonly id: string }) => `Another ev process is working on job ${id}.`,
   list_empty: (_: NoFacts) => 'The list has no rows.',
   concurrent_jobs_exceeded: ({ plan, openLists, max }: OpenListsFacts) =>
-    `${pluralize(openLists, 'list')} of the account ${openLists === 1 ? 'is' : 'are'} not finished, and ${formatPlan(plan)} allows ${formatNumber(max)} at a time.`,
+    `${pluralize(openLists, 'list')} of the account ${openLists === 1 ? 'is' : 'are'} not finished, and the ${formatPlan(plan)} allows ${formatNumber(max)} at a time.`,
   stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }: StoredRowsFacts) =>
-    `The account stores ${pluralize(storedRows, 'row')} of lists, this list has ${isMore ? 'more than ' : ''}${formatNumber(rows)}, and ${formatPlan(plan)} allows ${formatNumber(max)}.`,
+    `The account stores ${pluralize(storedRows, 'row')} of lists, this list has ${isMore ? 'more than ' : ''}${formatNumber(rows)}, and the ${formatPlan(plan)} allows ${formatNumber(max)}.`,
 
   schedule_not_found: ({ id }: { readonly id: string }) =>
     `Schedule ${sanitizeText(id)} does not exist.`,

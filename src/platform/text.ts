@@ -17,6 +17,6 @@ export function sanitizeText(text: string, lengthMax = 256): string {
 export const toSentence = (clause: string): string =>
   clause.replace(/^./, first => first.toUpperCase()).replace(/[^.]$/, '$&.')
 
-/** `the Free plan`: the built-in plans have names, and the admin chooses those of the others. */
+/** `Free plan`: the built-in plans have names, and the admin chooses those of the others. */
 export const formatPlan = (plan: string): string =>
-  `the ${sanitizeText(plan).replace(/^[a-z]/, first => first.toUpperCase())} plan`
+  `${sanitizeText(plan).replace(/^[a-z]/, first => first.toUpperCase())} plan`

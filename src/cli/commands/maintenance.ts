@@ -3,6 +3,7 @@ import { SETTINGS } from '../../config/settings.ts'
 import { YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
+import { collect } from '../flag-values.ts'
 import type { ListChoice } from '../lists-update.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 
@@ -113,7 +114,7 @@ export function defineBackup(backup: Command, context: CliContext, setExitCode: 
       new Option(
         '--recipient <key>',
         'encrypt the copy for a public key of age; repeat it for several',
-      ).argParser((key: string, previous: readonly string[] = []) => [...previous, key]),
+      ).argParser(collect),
     )
     .option('--force', 'overwrite the file if it exists')
     .option('--json', 'print JSON: one object')

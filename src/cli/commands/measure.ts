@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
+import { collect } from '../flag-values.ts'
 import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
@@ -12,8 +13,6 @@ Examples:
 The list has a column with addresses and a column "truth": exists or missing. A tool reads addresses
 from stdin, one per line, and writes CSV or JSON lines with the columns email and class, or in the
 words of another service.`
-
-const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
 
 export function defineMeasure(
   measure: Command,

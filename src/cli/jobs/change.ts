@@ -4,7 +4,7 @@ import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { printText } from '../print.ts'
-import type { ChangedJob, JobView } from '../remote/jobs.ts'
+import { type ChangedJob, isOfService, type JobView } from '../remote/jobs.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type JobFlags, openJobs } from './backend.ts'
 
@@ -76,8 +76,6 @@ function finishText({ job, isRunning }: ChangedJob): string {
   if (isOfService(job)) return 'The next "ev serve" finishes it.'
   return `To write its output, run "ev jobs resume ${job.job_id}".`
 }
-
-const isOfService = ({ account_id }: JobView) => account_id !== null
 
 const doneOf = ({ done, total }: JobView) => `${formatNumber(done)} of ${formatNumber(total)}`
 

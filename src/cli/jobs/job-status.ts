@@ -7,7 +7,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { BulkSource } from '../bulk/list-source.ts'
 import type { CliContext } from '../context.ts'
 import { closeAll, isServed, openAll } from '../database.ts'
-import { type JobStatus, parseJobPrefix, selectJob } from '../remote/jobs.ts'
+import { isOfService, type JobStatus, parseJobPrefix, selectJob } from '../remote/jobs.ts'
 import { stdinCopyName } from './stdin-copy.ts'
 
 export function jobStatus(job: Job, { file, dataDir, isServed }: JobContext): JobStatus {
@@ -34,9 +34,6 @@ export const jobContext = async (
   dataDir,
   isServed: await isServed(database, { dataDir }),
 })
-
-/** Whether the job was submitted to `ev serve`; only the service processes it. */
-export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
 
 /** Returns the list and the output of a job; for a job of the service, its name or type. */
 export function listAndOutput(job: Job): { list: string; output: string | null } {

@@ -6,7 +6,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { printJson, timeText } from '../print.ts'
-import { isActive, type JobView, type ShownJob } from '../remote/jobs.ts'
+import { isActive, isOfService, type JobView, type ShownJob } from '../remote/jobs.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
@@ -66,8 +66,6 @@ function text(context: CliContext, shown: ShownJob): string {
   const waiting = state === 'cancelled' ? '' : waitingText(context, shown.waiting)
   return `${job.job_id}\n${lines}${waiting}`
 }
-
-const isOfService = ({ account_id }: JobView) => account_id !== null
 
 const timeOrNull = (iso: string | null) => (iso === null ? null : timeText(Date.parse(iso)))
 

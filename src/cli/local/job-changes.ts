@@ -24,7 +24,7 @@ import { silentLog } from '../../platform/log.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { auditServices } from '../database.ts'
-import { isOfService, jobContext, jobStatus, withJob } from '../jobs/job-status.ts'
+import { jobContext, jobStatus, withJob } from '../jobs/job-status.ts'
 import { toView } from '../jobs/job-view.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
 import { isoTimeOrNull, timeText } from '../print.ts'
@@ -33,6 +33,7 @@ import {
   type ChangesView,
   type DownloadFile,
   isActive,
+  isOfService,
   type JobsBackend,
   type Selection,
 } from '../remote/jobs.ts'

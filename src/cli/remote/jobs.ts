@@ -81,6 +81,9 @@ export type JobStatus =
   | 'cancelled'
   | 'failed'
 
+/** Whether the job was submitted to `ev serve`; only the service processes it. */
+export const isOfService = ({ account_id }: Pick<JobView, 'account_id'>) => account_id !== null
+
 /** Whether a process may be working on the job. */
 export const isActive = (status: JobStatus): boolean =>
   ['loading', 'queued', 'processing', 'writing'].includes(status)

@@ -14,7 +14,7 @@ import { noSuchCommand } from '../commands/help.ts'
 import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
-import { parseGrace } from '../flag-values.ts'
+import { collect, parseGrace } from '../flag-values.ts'
 import { printJson, printText, timeText } from '../print.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { widthOf } from '../width.ts'
@@ -168,8 +168,6 @@ const headerOption = () =>
     '--header <header>',
     'custom header to send, as "Name: value"; repeat it for several',
   ).argParser(collect)
-
-const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
 
 async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
   const input: NewWebhook = {

@@ -3,6 +3,7 @@ import { getCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { permits } from '../../accounts/key-rights.ts'
+import { formatPlan } from '../../platform/text.ts'
 import { assetPath } from '../asset.ts'
 import type { Alerts, Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
@@ -10,7 +11,6 @@ import { CSRF_FIELD } from '../session/csrf.ts'
 import { type Html, NOTHING } from './html.ts'
 import { type IconName, icon } from './icon.ts'
 import { notice } from './notice.ts'
-import { formatPlan } from './text.ts'
 
 type Page = {
   readonly title: string

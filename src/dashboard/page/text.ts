@@ -73,9 +73,6 @@ export { CLASSES } from '../../engine/verdict/verdict.ts'
 export const capitalize = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 
-/** `Free plan` */
-export const formatPlan = (plan: string): string => `${capitalize(plan)} plan`
-
 /** Renders text to copy, such as a key; `app.js` adds a Copy button. */
 export const copyable = (text: string) => html`<code class="copyable" data-copy>${text}</code>`
 

@@ -1,4 +1,4 @@
-import { isFault, parseAddress } from '../address/address.ts'
+import type { Address } from '../address/address.ts'
 import type { AddressFlags } from '../address/classifier.ts'
 import { toEvidence } from './judge.ts'
 import { VERDICT_BY_REASON } from './reason.ts'
@@ -40,17 +40,22 @@ export type ExternalResult = {
   readonly checkedAt: number
 }
 
+type AddressFacts = {
+  /** The address as the list has it. */
+  readonly text: string
+  readonly address: Address
+  readonly flags: AddressFlags | null
+}
+
 /** Builds the result of an address that keeps its external result. */
 export function fromExternal(
-  text: string,
-  flags: AddressFlags | null,
+  { text, address, flags }: AddressFacts,
   { by, reason, status, detail, checkedAt }: ExternalResult,
 ): Result {
-  const address = parseAddress(text)
   const { details, ...template } = VERDICT_BY_REASON[reason]
   return {
     email: text,
-    provider: isFault(address) ? null : address.domain.ascii,
+    provider: address.domain.ascii,
     verdict: { ...template, reason, details: { ...details, smtpValid: false } },
     evidence: toEvidence({ address, flags, external: { by, status, detail } }),
     tookMs: 0,

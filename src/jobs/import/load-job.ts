@@ -271,6 +271,7 @@ export class RowImporter {
     const { text, address } = cleanAddress(cell)
     if (address === null) return null
     const flags = this.#external?.classify(address) ?? null
-    return flags?.blocked || flags?.spamTrap ? null : fromExternal(text, flags, external)
+    if (flags?.blocked || flags?.spamTrap) return null
+    return fromExternal({ text, address, flags }, external)
   }
 }
