@@ -33,6 +33,8 @@ const NOTICE_ONLY = new Set([...PERMISSIVE, 'MIT', 'MIT-0'])
 const DEVELOPMENT = new Set([
   ...[...NOTICE_ONLY, 'CC0-1.0', 'CC-BY-4.0', 'MPL-2.0', 'PSF-2.0', 'Python-2.0', 'Unlicense'],
   'Zlib',
+  // MPL-2.0, as the package incremental-encoder writes it.
+  'MPL 2.0',
 ])
 
 /** Whether a license expression of SPDX, without nested parentheses, can be satisfied. */

@@ -53,6 +53,10 @@ cpSync(join(root, 'src/dashboard/browser'), join(output, 'dashboard/browser'), {
 })
 const lists = join(root, 'src/engine/address/lists')
 if (existsSync(lists)) cpSync(lists, join(output, 'engine/address/lists'), { recursive: true })
+cpSync(
+  join(root, 'src/accounts/people/common-passwords.bin'),
+  join(output, 'accounts/people/common-passwords.bin'),
+)
 mkdirSync(join(output, 'vendor'))
 for (const [name, source] of Object.entries(VENDOR_FILES)) {
   cpSync(join(root, 'node_modules', source), join(output, 'vendor', name))

@@ -2,6 +2,7 @@ import { type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import pLimit from 'p-limit'
 import type { Random } from '../../platform/random.ts'
+import { isCommonPassword } from './common-passwords.ts'
 
 /** Hashes passwords and verifies them, one at a time. */
 export interface PasswordHasher {
@@ -85,7 +86,7 @@ export const PASSWORD_LENGTH_MIN = 12
 const PASSWORD_LENGTH_MAX = 200
 
 /** Returns why a new password is refused, as a sentence; null if it is accepted. */
-export function findPasswordFault(password: string, email: string): string | null {
+export async function findPasswordFault(password: string, email: string): Promise<string | null> {
   const { length } = password
   if (length < PASSWORD_LENGTH_MIN || length > PASSWORD_LENGTH_MAX) {
     return `The password has ${length} characters. Use ${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX}.`
@@ -97,7 +98,9 @@ export function findPasswordFault(password: string, email: string): string | nul
   if (password.toLowerCase().includes(email) || password.toLowerCase() === local) {
     return 'The password contains your email address. Choose another one.'
   }
-  return null
+  return (await isCommonPassword(password)) ? COMMON : null
 }
 
 const DISTINCT_MIN = 5
+const COMMON =
+  'The password is on a list of passwords that many people use, which attackers try first. Use several words, or a password manager.'

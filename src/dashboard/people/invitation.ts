@@ -27,7 +27,7 @@ export function invitationRoutes(deps: DashboardDeps): Hono<Env> {
       if (invited === null) return expiredPage(c)
       const { raw } = await sentForm(c)
       const [password, repeated] = [raw('password'), raw('repeated')]
-      const fault = findNewPasswordFault(password, repeated, invited.email)
+      const fault = await findNewPasswordFault(password, repeated, invited.email)
       if (fault !== null) return invitationPage(c, deps, { person: invited, fault })
       if (deps.passwords.isOverloaded()) {
         throw new Refusal(503, 'Too many people sign in at the moment. Try again in a few seconds.')
@@ -42,7 +42,7 @@ export function invitationRoutes(deps: DashboardDeps): Hono<Env> {
 }
 
 /** Returns why a new password is refused; null if it is accepted. */
-export const findNewPasswordFault = (password: string, repeated: string, email: string) =>
+export const findNewPasswordFault = async (password: string, repeated: string, email: string) =>
   password === repeated
     ? findPasswordFault(password, email)
     : 'The two passwords differ. Enter the same password twice.'

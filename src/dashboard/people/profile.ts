@@ -36,7 +36,7 @@ export function profileRoutes(deps: DashboardDeps): Hono<Env> {
       const password = value('password')
       const fault =
         (await findPasswordRefusal(c, deps, value('current'))) ??
-        findNewPasswordFault(password, value('repeated'), person.email)
+        (await findNewPasswordFault(password, value('repeated'), person.email))
       if (fault !== null) return profilePage(c, deps, fault)
       const passwordHash = await deps.passwords.hash(password)
       const keepSession = c.get('user').sessionId

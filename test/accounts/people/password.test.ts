@@ -53,8 +53,15 @@ describe('a password', () => {
     ['x'.repeat(201), 'has 201 characters'],
     ['abababababab', 'repeats'],
     ['Ann@Shop.Example!', 'email address'],
-  ])('%j as a new one', (password, fault) => {
-    const found = findPasswordFault(password, 'ann@shop.example')
+    // On the list, in any case and Unicode form.
+    ['123456789qwe', 'many people use'],
+    ['1q2w3e4r5t6y', 'many people use'],
+    ['qwerty123456', 'many people use'],
+    ['QWERTY123456', 'many people use'],
+    ['ｑｗｅｒｔｙ123456', 'many people use'],
+    ['qwerty1234567 and a phrase', null],
+  ])('%j as a new one', async (password, fault) => {
+    const found = await findPasswordFault(password, 'ann@shop.example')
     if (fault === null) expect(found).toBeNull()
     else expect(found).toContain(fault)
   })

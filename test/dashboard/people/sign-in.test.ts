@@ -48,6 +48,7 @@ describe('an invitation', () => {
     for (const [password, repeated, sentence] of [
       ['short', 'short', 'Use 12 to 200'],
       ['abababababab', 'abababababab', 'repeats a few characters'],
+      ['qwerty123456', 'qwerty123456', 'a list of passwords that many people use'],
       ['Ann@Shop.Example 1', 'Ann@Shop.Example 1', 'contains your email address'],
       [PASSWORD, `${PASSWORD}x`, 'The two passwords differ'],
     ] as const) {
