@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type EngineOptions, presentResult, type Result } from '../../src/index.ts'
 import { MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
-import { type MxScript, refused } from '../support/mx.ts'
+import { type MxScript, type MxSession, refused } from '../support/mx.ts'
 import { isRandomRecipient, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 import type { ZoneEntry } from '../support/zone.ts'
@@ -209,6 +209,41 @@ describe('an IP address with many host names', () => {
     await drainEventLoop()
     expect(await home.reason(second)).toBe('accepted_email')
     expect(home.mx.dialled.map(({ ip }) => ip)).toEqual([SHARED, '192.0.2.81'])
+  })
+})
+
+describe('a server that serves two connections of a client at once', () => {
+  const REFUSAL = '421 4.7.0 Too many concurrent connections from your address'
+
+  /** Returns an engine that opens up to five connections to an operator, and counts refusals. */
+  function strictEngine(vanity: ReturnType<typeof vanityZone>) {
+    const refused = new Set<MxSession>()
+    const greeting = (session: MxSession) => {
+      const open = home.mx.sessions.filter(one => !one.closed && !refused.has(one))
+      if (open.length > 2) refused.add(session)
+      home.clock.after(SECOND, () => session.say(refused.has(session) ? REFUSAL : '220 mx'))
+      return null
+    }
+    const home = vanityEngine(vanity, {
+      script: { greeting },
+      engine: { sessionsPerOperator: 5, recipientsPerSession: 20, sessionsPerSecond: 100 },
+    })
+    return { ...home, refused }
+  }
+
+  test('refuses those of the first burst only', async () => {
+    const { zone } = vanityZone(1)
+    const addresses = Array.from({ length: 400 }, (_, n) => `user${n}@vanity0.test`)
+    const home = strictEngine({ zone, addresses })
+    expect(reasonsIn(await home.many(addresses))).toEqual({ accepted_email: 400 })
+    expect(home.refused.size).toBe(3)
+  })
+
+  test('refuses those of the first burst only, though each domain is its own operator', async () => {
+    const vanity = vanityZone(40)
+    const home = strictEngine(vanity)
+    expect(reasonsIn(await home.many(vanity.addresses))).toEqual({ accepted_email: 40 })
+    expect(home.refused.size).toBe(3)
   })
 })
 

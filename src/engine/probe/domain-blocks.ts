@@ -65,7 +65,8 @@ export class DomainBlocks {
     const known = this.#known.get(domain)
     if (known === undefined) return
     this.#known.delete(domain)
-    if (known.until !== null) this.#change(domain, state => onSucceeded(state, this.#options.row))
+    if (known.until !== null)
+      this.#change(domain, (state, now) => onSucceeded(state, this.#options.row, now))
   }
 
   /** True if no domain can be blocking. */

@@ -17,6 +17,7 @@ import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import {
   type ConnectionInfo,
   DEADLINE_EXCEEDED,
+  isThrottling,
   NO_RESULT,
   OUT_OF_STEP,
   type ProbeResult,
@@ -226,11 +227,16 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       throw error
     })
     if (!('session' in opened)) {
+      const { otherSessions } = this.rateController
       permit.release()
       const drain = Promise.resolve()
       if ('held' in opened) return { failure: this.#onHeld(opened.held), facts: {}, drain }
-      const { host, ip, asked } = opened
-      return { failure: this.#openFailed(opened), facts: { host, ip, asked }, drain }
+      // A server that only refuses a further connection was not asked about these recipients.
+      const isOneTooMany = otherSessions > 0 && isThrottling(opened.answer)
+      const failed = { ...opened, asked: opened.asked && !isOneTooMany }
+      const { host, ip, asked } = failed
+      const failure = this.#openFailed(failed, otherSessions)
+      return { failure, facts: { host, ip, asked }, drain }
     }
     const { session, host } = opened
     const unsubscribe = onAbort(signal, () => session.close())
@@ -368,7 +374,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     return null
   }
 
-  #openFailed({ answer, cutShort, ...where }: OpenFailure): RecipientOutcome | null {
+  #openFailed(
+    { answer, cutShort, ...where }: OpenFailure,
+    otherSessions: number,
+  ): RecipientOutcome | null {
     const { hosts, reachability, deps } = this.egress
     const { signal, single } = this.options
     const demand = this.#tlsDemand
@@ -400,7 +409,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       code: answer.reply.code,
     })
     if (answer.kind === 'blocked') this.rateController.refused(answer)
-    if (answer.kind === 'deferred') this.rateController.throttled(answer.retryAfterMs)
+    if (answer.kind === 'deferred')
+      this.rateController.throttled(answer.retryAfterMs, otherSessions)
     this.resolveRemaining(answer, where)
     return answer
   }

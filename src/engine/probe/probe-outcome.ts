@@ -20,7 +20,10 @@ export type ProbeResult = {
   readonly tls: boolean
   /** Time from dialing to the reply to EHLO, in ms; null if no session was opened. */
   readonly connectMs: number | null
-  /** False if nothing was sent: the answer comes from cached state of the MX group or operator. */
+  /**
+   * False if this was no attempt: the answer comes from cached state of the MX group or operator, or
+   * the server refused one connection while it served another.
+   */
   readonly asked: boolean
   /** The SMTP dialogue, if it was requested. */
   readonly dialogue: readonly string[] | null
@@ -52,6 +55,10 @@ export const noResponse = (
 /** True if the transaction or the connection accepts no more recipients. */
 export const isTooMany = ({ kind, why }: RecipientOutcome) =>
   kind === 'deferred' && why === 'too-many'
+
+/** True if the server asks for fewer or slower connections. */
+export const isThrottling = ({ kind, why }: RecipientOutcome) =>
+  kind === 'deferred' && why === 'rate'
 
 /** True if the server demands STARTTLS first. */
 export const isTlsDemand = ({ kind, why }: RecipientOutcome) => kind === 'blocked' && why === 'tls'

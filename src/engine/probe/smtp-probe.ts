@@ -18,6 +18,7 @@ import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import {
   type Cut,
   cutShort,
+  isThrottling,
   isTlsDemand,
   isTooMany,
   noResponse,
@@ -316,7 +317,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#group.resolve(target, target.accepted.answer, facts, tested.inStep)
     }
     if (answer?.kind === 'no-response') this.#failure = answer
-    if (answer?.kind === 'deferred' && answer.why === 'rate') this.#abandon(answer)
+    if (answer !== null && isThrottling(answer)) this.#abandon(answer)
   }
 
   /**
@@ -412,8 +413,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Before RCPT the whole server throttles us, so its IP address slows down too. */
   #throttled({ stage, retryAfterMs }: Extract<RecipientOutcome, { kind: 'deferred' }>) {
-    this.#group.rateController.throttled(retryAfterMs)
-    if (stage !== 'rcpt') this.#opened.permit.throttled(retryAfterMs)
+    const { rateController } = this.#group
+    const isOfServer = stage !== 'rcpt'
+    rateController.throttled(retryAfterMs, isOfServer ? rateController.otherSessions : 0)
+    if (isOfServer) this.#opened.permit.throttled(retryAfterMs)
   }
 
   /**
@@ -616,7 +619,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#isBlocked = true
       this.#group.blockedAtRcpt(target, answer)
     } else this.#group.notBlocked(target)
-    return answer.kind === 'deferred' && answer.why === 'rate'
+    return isThrottling(answer)
   }
 
   async #resolveAccepted(accepted: AcceptedRecipients<Q>, test: CatchAllTest) {

@@ -109,6 +109,14 @@ export class RateController implements PermitSource {
     return isFull(state, sessions) && (isSingleWaiting || this.#queue.isSingleWaiting)
   }
 
+  /**
+   * Open connections to the operator besides one that the caller holds, of all processes that share
+   * the state.
+   */
+  get otherSessions(): number {
+    return Math.max(0, this.#handle.sessions - 1)
+  }
+
   /** Time until the rate and the pause allow a connection, in ms. Acquires nothing. */
   get readyInMs(): number {
     const { state } = this.#handle
@@ -141,12 +149,12 @@ export class RateController implements PermitSource {
 
   /** Records a successful session. */
   succeeded(): void {
-    this.#handle.change(state => onSucceeded(state, this.row))
+    this.#handle.change((state, now) => onSucceeded(state, this.row, now))
   }
 
-  /** Records throttling by the operator; `retryAfterMs` is the delay that it requested, or null. */
-  throttled(retryAfterMs: number | null): void {
-    this.#handle.change((state, now) => onThrottled(state, now, retryAfterMs))
+  /** Records throttling by the operator; the parameters are those of `onThrottled`. */
+  throttled(retryAfterMs: number | null, otherSessions = 0): void {
+    this.#handle.change((state, now) => onThrottled(state, now, retryAfterMs, otherSessions))
   }
 
   /** Records a block of our IP address, HELO name or sender. */

@@ -9,7 +9,7 @@ import {
   PermitQueue,
   type PermitSource,
 } from './permit-queue.ts'
-import { dueAt, PAUSE_MAX_MS, PAUSE_MIN_MS } from './rules.ts'
+import { CEILING_MS, dueAt, PAUSE_MAX_MS, PAUSE_MIN_MS } from './rules.ts'
 
 /** A request for one connection, and how it may wait. */
 export type LimitRequest = {
@@ -67,6 +67,9 @@ export class DestinationBucket implements PermitSource {
   #nextStartAt = Number.NEGATIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MIN_MS
+  /** The most connections that may be open at once until `#ceilingUntil`. */
+  #sessionsCeiling = Number.POSITIVE_INFINITY
+  #ceilingUntil = Number.NEGATIVE_INFINITY
   /** The state shared with other processes; null until there are enough users. */
   #shared: RateController | null = null
   /** The distinct users, counted until the state is shared. */
@@ -140,7 +143,7 @@ export class DestinationBucket implements PermitSource {
     const now = clock.monotonicNow()
     if (this.#pausedUntil > now) return { waitMs: this.#pausedUntil - now, paused: true }
     const ratePerMs = limit.sessionsPerSecond / SECOND
-    if (this.#sessions >= limit.sessionsMax || this.#queue.mustYield(single))
+    if (this.#sessions >= this.#sessionsMax(now) || this.#queue.mustYield(single))
       return { waitMs: Math.max(1 / ratePerMs, FULL_POLL_MS), paused: false }
     const due = dueAt({ nextStartAt: this.#nextStartAt, ratePerMs }, limit, now)
     return due > now ? { waitMs: due - now, paused: false } : null
@@ -171,7 +174,15 @@ export class DestinationBucket implements PermitSource {
     return Math.max(ownMs, this.#shared?.waitMs ?? 0)
   }
 
-  /** Records that the server throttled us; `retryAfterMs` is the delay that it requested, or null. */
+  #sessionsMax(now: number): number {
+    const { sessionsMax } = this.#kind.limit
+    return now < this.#ceilingUntil ? Math.min(sessionsMax, this.#sessionsCeiling) : sessionsMax
+  }
+
+  /**
+   * Records that the server throttled a connection, which still has its permit; `retryAfterMs` is
+   * the delay that it requested, or null.
+   */
   throttled(retryAfterMs: number | null): void {
     const now = this.#kind.clock.monotonicNow()
     // Sessions opened before the pause may be throttled too; they count as one event.
@@ -180,8 +191,13 @@ export class DestinationBucket implements PermitSource {
     const pauseMs = Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs)
     if (isNew) this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
+    if (this.#sessions > 1) {
+      // The other refused connections are still open when the first one is, so the least counts.
+      this.#sessionsCeiling = Math.min(this.#sessionsMax(now), this.#sessions - 1)
+      this.#ceilingUntil = this.#pausedUntil + CEILING_MS
+    }
     this.#isThrottled = true
-    this.#shared?.throttled(retryAfterMs)
+    this.#shared?.throttled(retryAfterMs, this.#shared.otherSessions)
   }
 
   /** Records a successful session. */

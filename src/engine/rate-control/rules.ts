@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../../platform/clock.ts'
+import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { RateLimits } from './limit-table.ts'
 
@@ -9,6 +9,9 @@ import type { RateLimits } from './limit-table.ts'
 export type RateState = {
   /** Allowed concurrent connections; a fraction does not count yet. */
   readonly sessionsAllowed: number
+  /** The most that `sessionsAllowed` may be until `ceilingUntil`. */
+  readonly sessionsCeiling: number
+  readonly ceilingUntil: number
   readonly ratePerMs: number
   /** When the rate allows the next connection; in the past by at most a burst of `sessionsMax`. */
   readonly nextStartAt: number
@@ -43,6 +46,12 @@ export type RateNote = (state: RateState) => RateState
 /** Postfix's minimal_backoff_time and maximal_backoff_time: 300 s and 4,000 s. */
 export const PAUSE_MIN_MS = 5 * MINUTE
 export const PAUSE_MAX_MS = 4_000 * SECOND
+/**
+ * How long after a pause no more connections are open at once than the server had accepted when it
+ * refused a further one. Exim, Postfix and others limit the connections of a client, so each
+ * attempt to have more costs another pause.
+ */
+export const CEILING_MS = HOUR
 /** How long a block counts before the next probe. */
 export const BLOCK_MS = 30 * MINUTE
 /**
@@ -61,6 +70,8 @@ const NEVER = Number.MIN_SAFE_INTEGER
 /** Returns the initial state of an operator. */
 export const newState = ({ sessionsMax, sessionsPerSecond }: RateLimits): RateState => ({
   sessionsAllowed: sessionsMax,
+  sessionsCeiling: sessionsMax,
+  ceilingUntil: NEVER,
   ratePerMs: sessionsPerSecond / SECOND,
   nextStartAt: NEVER,
   pausedAt: NEVER,
@@ -124,27 +135,50 @@ export const onStarted = (state: RateState, row: RateLimits, now: number): RateS
 
 /**
  * Records a successful session. The limit grows by one connection after as many successes as there
- * are allowed connections.
+ * are allowed connections, up to the ceiling.
  */
-export function onSucceeded(state: RateState, row: RateLimits): RateState {
+export function onSucceeded(state: RateState, row: RateLimits, now: number): RateState {
+  const ceiling = now < state.ceilingUntil ? state.sessionsCeiling : row.sessionsMax
   const sessionsAllowed = Math.min(
     row.sessionsMax,
+    ceiling,
     state.sessionsAllowed + 1 / state.sessionsAllowed,
   )
   const ratePerMs = Math.min(row.sessionsPerSecond / SECOND, state.ratePerMs * 1.25)
   return { ...state, sessionsAllowed, ratePerMs, pauseMs: PAUSE_MIN_MS, refusal: null }
 }
 
-/** Records throttling by the operator; `retryAfterMs` is the delay that it requested, or null. */
-export function onThrottled(state: RateState, now: number, retryAfterMs: number | null): RateState {
+/**
+ * Records throttling by the operator. `retryAfterMs` is the delay that it requested, or null;
+ * `otherSessions` is how many connections were open when it refused a further one, or 0.
+ */
+export function onThrottled(
+  state: RateState,
+  now: number,
+  retryAfterMs: number | null,
+  otherSessions = 0,
+): RateState {
   // Sessions opened before the pause may be throttled too; they count as one event.
   const isNew = state.throttledUntil <= now
   const ownMs = isNew ? state.pauseMs : 0
   const until = now + Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
   const throttledUntil = Math.max(state.throttledUntil, until)
   const paused = { ...pausedUntil(state, now, throttledUntil), throttledUntil }
-  if (!isNew) return paused
-  return { ...halved(paused), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
+  const capped = otherSessions === 0 ? paused : withCeiling(paused, now, otherSessions)
+  if (!isNew) return capped
+  return { ...halved(capped), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
+}
+
+/** The other refused connections are still open when the first one is refused, so the least counts. */
+function withCeiling(state: RateState, now: number, sessions: number): RateState {
+  const sessionsCeiling =
+    now < state.ceilingUntil ? Math.min(state.sessionsCeiling, sessions) : sessions
+  return {
+    ...state,
+    sessionsAllowed: Math.min(state.sessionsAllowed, sessionsCeiling),
+    sessionsCeiling,
+    ceilingUntil: state.throttledUntil + CEILING_MS,
+  }
 }
 
 /** Records a block of our IP, HELO or sender. Repeated ones extend it until a session succeeds. */
@@ -202,6 +236,8 @@ function withStreak(
   if (isSame && refusingDomains.length === state.refusingDomains.length) return state
   return {
     sessionsAllowed: state.sessionsAllowed,
+    sessionsCeiling: state.sessionsCeiling,
+    ceilingUntil: state.ceilingUntil,
     ratePerMs: state.ratePerMs,
     nextStartAt: state.nextStartAt,
     pausedAt: state.pausedAt,
@@ -232,6 +268,7 @@ export function rescale(stored: RateState, row: RateLimits, now: number): RateSt
     sessionsAllowed: Math.min(state.sessionsAllowed, row.sessionsMax),
     ratePerMs: Math.min(state.ratePerMs, row.sessionsPerSecond / SECOND),
     nextStartAt: Math.min(state.nextStartAt, now + slowestMs),
+    ceilingUntil: Math.min(state.ceilingUntil, now + PAUSE_MAX_MS + CEILING_MS),
     pausedUntil: Math.min(state.pausedUntil, now + PAUSE_MAX_MS),
     throttledUntil: Math.min(state.throttledUntil, now + PAUSE_MAX_MS),
     refusal: refusal && { ...refusal, until: Math.min(refusal.until, now + BLOCK_MS) },

@@ -51,7 +51,7 @@ test('no change mutates its input state', () => {
   const before = JSON.stringify(state)
   onUnknownRecipient(state)
   onKnownRecipient(state)
-  onSucceeded(state, row)
+  onSucceeded(state, row, NOW)
   onThrottled(state, NOW, null)
   onBlocked(state, NOW, REFUSAL)
   expect(JSON.stringify(state)).toBe(before)
@@ -106,6 +106,41 @@ test('a pause that begins when the one before ends has its own start', () => {
   expect(again.pausedAt).toBe(NOW + 5 * MINUTE)
 })
 
+describe('the number of connections', () => {
+  const succeeded = (state: RateState, times: number, now: number) =>
+    Array.from({ length: times }).reduce<RateState>(one => onSucceeded(one, row, now), state)
+  const ends = NOW + 5 * MINUTE + HOUR
+
+  test('halves when the operator asks to slow down, and recovers', () => {
+    const throttled = onThrottled(newState(row), NOW, null)
+    expect([isFull(throttled, 1), isFull(throttled, 2)]).toEqual([false, true])
+    expect(succeeded(throttled, 100, NOW).sessionsAllowed).toBe(4)
+  })
+
+  test('stays at that of the open ones for an hour after a further one was refused', () => {
+    const throttled = onThrottled(newState(row), NOW, null, 3)
+    const grown = succeeded(throttled, 100, ends - 1)
+    expect([isFull(grown, 2), isFull(grown, 3)]).toEqual([false, true])
+    const later = succeeded(grown, 4, ends)
+    expect([isFull(later, 3), isFull(later, 4)]).toEqual([false, true])
+  })
+
+  test('is no higher than that of the open ones at once', () => {
+    const throttled = onThrottled(newState(row), NOW, null, 1)
+    expect([isFull(throttled, 0), isFull(throttled, 1)]).toEqual([false, true])
+  })
+
+  test('stays at the least of several refusals, which halve it once', () => {
+    const throttled = onThrottled(newState({ ...row, sessionsMax: 8 }), NOW, null, 7)
+    const again = onThrottled(throttled, NOW + MINUTE, null, 6)
+    expect(again.sessionsAllowed).toBe(3)
+    expect(onThrottled(again, NOW + MINUTE, null, 7).sessionsCeiling).toBe(6)
+    const fewer = onThrottled(again, NOW + MINUTE, null, 2)
+    expect(succeeded(fewer, 100, ends - 1).sessionsAllowed).toBe(2)
+    expect(succeeded(fewer, 100, ends).sessionsAllowed).toBe(4)
+  })
+})
+
 describe('a stored state', () => {
   test('is limited by the current settings', () => {
     const fast = newState({ ...row, sessionsMax: 50, sessionsPerSecond: 100 })
@@ -118,11 +153,11 @@ describe('a stored state', () => {
     const slow = onThrottled(newState(row), NOW, null)
     expect(rescale(slow, row, NOW)).toEqual(slow)
     const more = { ...row, sessionsMax: 9 }
-    expect(onSucceeded(rescale(slow, more, NOW), more).sessionsAllowed).toBe(2.5)
+    expect(onSucceeded(rescale(slow, more, NOW), more, NOW).sessionsAllowed).toBe(2.5)
   })
 
   test('from a clock that was set back delays no longer than the rules allow', () => {
-    const once = onStarted(onThrottled(newState(row), NOW, HOUR), row, NOW)
+    const once = onStarted(onThrottled(newState(row), NOW, HOUR, 2), row, NOW)
     const later = onBlocked(onUnknownStreak(once, NOW), NOW, REFUSAL)
     const state = rescale(later, row, NOW - 24 * HOUR)
     const now = NOW - 24 * HOUR
@@ -131,6 +166,7 @@ describe('a stored state', () => {
     expect(dueAt(rescale(later, slow, now), slow, now) - now).toBe(1_000 * SECOND)
     expect(state.pausedUntil - now).toBe(4_000 * SECOND)
     expect(state.throttledUntil - now).toBe(4_000 * SECOND)
+    expect(state.ceilingUntil - now).toBe(4_000 * SECOND + HOUR)
     expect(isBlocked(state, now + 30 * MINUTE - 1)).toBe(true)
     expect(isBlocked(state, now + 30 * MINUTE)).toBe(false)
   })
