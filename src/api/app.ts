@@ -1,4 +1,5 @@
 import type { Context, Hono, Env as PagesEnv } from 'hono'
+import { joinWords } from '../platform/format.ts'
 import { accountRoutes } from './account.ts'
 import type { ApiDeps } from './api-deps.ts'
 import { auditRoutes } from './audit.ts'
@@ -68,9 +69,8 @@ function answerUnmatched(app: Router, service: ApiDeps, c: Context<Env>): Respon
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)
-  const choice = new Intl.ListFormat('en', { type: 'disjunction' })
   const usable = methods.filter(name => name !== 'HEAD' && name !== 'OPTIONS')
-  const message = `Method not allowed. Use ${choice.format(usable)}.`
+  const message = `Method not allowed. Use ${joinWords(usable, 'or')}.`
   return answerError(c, service.log, new ApiError('method_not_allowed', message))
 }
 

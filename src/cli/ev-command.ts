@@ -1,5 +1,6 @@
 import { type Argument, Command, CommanderError, type ErrorOptions, Help, Option } from 'commander'
 import { EvError } from '../platform/error.ts'
+import { joinWords } from '../platform/format.ts'
 import { sanitizeText, toSentence } from '../platform/text.ts'
 import { wrapHelp } from './width.ts'
 
@@ -184,12 +185,10 @@ export const commandTree = (command: Command): Command[] => [
   ...command.commands.flatMap(commandTree),
 ]
 
-const CHOICES = new Intl.ListFormat('en-GB', { type: 'disjunction' })
-
 /** Inserts the choices before the default: `output format: text or csv (default: text)`. */
 function withChoices({ description, argChoices }: Pick<Option, 'description' | 'argChoices'>) {
   if (argChoices === undefined) return description
-  return description.replace(/(?: \(default: .*)?$/, `: ${CHOICES.format(argChoices)}$&`)
+  return description.replace(/(?: \(default: .*)?$/, `: ${joinWords(argChoices, 'or')}$&`)
 }
 
 /** Below this width a description goes below its term. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import type { ClientOptions, EvClient } from '../client/client.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
+import { joinWords } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { EvCommand, MachineOption, pathOf, SettingOption } from './ev-command.ts'
@@ -82,14 +83,12 @@ function requireNoSettings(source: string, action: Command): void {
   )
   const [first, ...more] = given.map(({ long }) => long ?? '')
   if (first === undefined) return
-  const names = more.length === 0 ? `${first} works` : `${AND.format([first, ...more])} work`
+  const names = more.length === 0 ? `${first} works` : `${joinWords([first, ...more], 'and')} work`
   throw new EvError(
     'usage',
     `${source}, but ${names} only on this machine. Omit ${more.length === 0 ? 'it' : 'them'}, or to run the command here, ${HERE}.`,
   )
 }
-
-const AND = new Intl.ListFormat('en-US', { type: 'conjunction' })
 
 function readKey(context: CliContext, { key, keyFile }: ServiceOptions): string {
   const { EV_KEY = '', EV_KEY_FILE = '' } = context.env

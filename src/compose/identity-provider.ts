@@ -10,6 +10,7 @@ import { createPolicyFetch } from '../outbound/policy-fetch.ts'
 import { parseDestination } from '../outbound/url-policy.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
+import { joinWords } from '../platform/format.ts'
 import { isLoopbackHost } from '../platform/ip.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
@@ -64,7 +65,11 @@ function requireNone(config: Config): void {
   ) as [Setting[], Setting[]]
   if (set.length === 0) return
   const missing = unset.filter(({ key }) => REQUIRED.has(key))
-  const names = (all: readonly Setting[]) => AND.format(all.map(one => one.environment))
+  const names = (all: readonly Setting[]) =>
+    joinWords(
+      all.map(one => one.environment),
+      'and',
+    )
   throw new EvError(
     'bad_config',
     `Sign-in with an identity provider needs an issuer, a client ID and a client secret. Set ${names(missing)} too, or remove ${names(set)}.`,
@@ -76,8 +81,6 @@ const REQUIRED: ReadonlySet<keyof Settings> = new Set([
 ])
 
 const isSet = (value: unknown) => value !== null && !(Array.isArray(value) && value.length === 0)
-
-const AND = new Intl.ListFormat('en-US', { type: 'conjunction' })
 
 function requireDestination(issuer: string, mayDial: (ip: string) => boolean): void {
   const parsed = parseDestination(issuer, mayDial)

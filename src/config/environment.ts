@@ -1,4 +1,5 @@
 import { EvError } from '../platform/error.ts'
+import { joinWords } from '../platform/format.ts'
 import { findNearestName } from '../platform/nearest-name.ts'
 import type { Environment } from './setting.ts'
 import { SETTINGS } from './settings.ts'
@@ -62,11 +63,11 @@ export function refuseUnknownVariables(environment: Environment): void {
   const nearest = unknown
     .map(name => findNearestVariable(name, known))
     .filter(name => name !== null)
-  const meant = nearest.length === 0 ? '' : ` Did you mean ${AND.format(nearest)}?`
+  const meant = nearest.length === 0 ? '' : ` Did you mean ${joinWords(nearest, 'and')}?`
   const verb = unknown.length === 1 ? 'is not a setting' : 'are not settings'
   throw new EvError(
     'bad_config',
-    `${AND.format(unknown)} in the environment ${verb} of ev.${meant} ${ALL_SETTINGS}`,
+    `${joinWords(unknown, 'and')} in the environment ${verb} of ev.${meant} ${ALL_SETTINGS}`,
   )
 }
 
@@ -76,8 +77,6 @@ function findNearestVariable(name: string, known: readonly string[]): string | n
   const nearest = findNearestName(bare(name), known.map(bare))
   return nearest === null ? null : `${PREFIX}${nearest}`
 }
-
-const AND = new Intl.ListFormat('en-US', { type: 'conjunction' })
 
 /** Help works with any settings; `ev config` reads them. */
 export const ALL_SETTINGS = 'To list all settings, run "ev config --help-all".'

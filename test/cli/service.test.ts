@@ -302,7 +302,7 @@ describe('ev bulk', () => {
     const refused = await bulk('list.csv', '--no-wait', '--fail-above', '3%', '--concurrency', '5')
     expect(refused).toMatchObject({ code: 64, stdout: '' })
     expect(refused.stderr.replace(/\s+/g, ' ')).toMatch(
-      /EV_URL is ".+", but --fail-above, --no-wait, and --concurrency work only on this machine\. Omit them, or to run the command here, omit --url and unset EV_URL\./,
+      /EV_URL is ".+", but --fail-above, --no-wait and --concurrency work only on this machine\. Omit them, or to run the command here, omit --url and unset EV_URL\./,
     )
     expect(await bulk('none.csv', '--sandbox')).toMatchObject({ code: 66, stdout: '' })
     writeFileSync(join(folder, 'empty.csv'), '')

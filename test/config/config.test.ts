@@ -634,7 +634,7 @@ describe('flags, environment and file', () => {
     [{ EV_QQ: '1' }, 'EV_QQ in the environment is not a setting of ev. '],
     [
       { EV_METRIC_TOKEN: 's3cret', EV_QQ: '1', EV_SERCET: 's3cret' },
-      'EV_METRIC_TOKEN, EV_QQ, and EV_SERCET in the environment are not settings of ev. Did you mean EV_METRICS_TOKEN and EV_SECRET? ',
+      'EV_METRIC_TOKEN, EV_QQ and EV_SERCET in the environment are not settings of ev. Did you mean EV_METRICS_TOKEN and EV_SECRET? ',
     ],
   ])('the unknown variables of %j are refused, without their values', (unknown, sentences) => {
     const fault = faultOf(raw({ environment: { ...HOME, ...unknown } }))

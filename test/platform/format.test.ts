@@ -9,6 +9,7 @@ import {
   formatNumber,
   formatPercent,
   formatProgress,
+  joinWords,
   pluralize,
 } from '../../src/platform/format.ts'
 
@@ -97,4 +98,10 @@ test.each([
   [7_200_001, '2.5 hours'],
 ])('an estimate of %d ms: %s', (ms, words) => {
   expect(formatEstimate(ms)).toBe(words)
+})
+
+test('words are joined as in a sentence', () => {
+  const words = ['', 'a', 'a,b', 'a,b,c'].map(text => (text === '' ? [] : text.split(',')))
+  expect(words.map(one => joinWords(one, 'and'))).toEqual(['', 'a', 'a and b', 'a, b and c'])
+  expect(joinWords(['text', 'json', 'csv'], 'or')).toBe('text, json or csv')
 })

@@ -1,4 +1,5 @@
 import type { ListDialect } from '../../csv/csv.ts'
+import { joinWords } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 
 /** Describes which cells of a list are verified: a part of a sentence. */
@@ -32,9 +33,8 @@ function nameColumns({ header }: ListDialect, columns: readonly number[]): strin
     return name === '' ? `${column + 1}` : `${column + 1} (${name})`
   })
   if (columns.length > names.length) names.push(`${columns.length - names.length} more`)
-  return `${columns.length === 1 ? 'column' : 'columns'} ${AND.format(names)}`
+  return `${columns.length === 1 ? 'column' : 'columns'} ${joinWords(names, 'and')}`
 }
 
 /** Enough to see what the others are. */
 const COLUMNS_NAMED_MAX = 10
-const AND = new Intl.ListFormat('en-GB', { type: 'conjunction' })

@@ -6,7 +6,7 @@ import { SHEET_ROWS_MAX } from '../../formats/sheet-writer.ts'
 import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatNumber } from '../../platform/format.ts'
+import { formatNumber, joinWords } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { checkVocabulary, parseActions, parseClasses } from '../flag-values.ts'
@@ -124,7 +124,7 @@ export function chooseFormat(output: string, set?: Format): Format {
   if (extension !== '' && named === undefined && (set === undefined || set === 'xlsx')) {
     throw new EvError(
       'usage',
-      `${name} does not tell the format: ${sanitizeText(extension)} is not known. With -o, name a file that ends in ${ENDINGS}, or in one of them and .gz, or set a text format with --format.`,
+      `${name} does not tell the format: ${sanitizeText(extension)} is not known. With -o, name a file that ends in ${joinWords(Object.keys(FORMATS), 'or')}, or in one of them and .gz, or set a text format with --format.`,
     )
   }
   if (isGzip(output) && named === 'xlsx') {
@@ -139,8 +139,6 @@ export function chooseFormat(output: string, set?: Format): Format {
     `${name} is the name of a file in the format ${named}, but --format is ${set}. Name another file with -o, or omit --format.`,
   )
 }
-
-const ENDINGS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(Object.keys(FORMATS))
 
 /** Throws EvError before processing starts if the rows do not fit the format. */
 export function checkRowCount(rows: number, format: Format = 'csv'): void {

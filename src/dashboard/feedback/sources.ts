@@ -6,6 +6,7 @@ import type {
   FeedbackSourceList,
 } from '../../client/types.ts'
 import { PROVIDERS } from '../../feedback/providers/providers.ts'
+import { joinWords } from '../../platform/format.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed } from '../page/form.ts'
 import type { Html } from '../page/html.ts'
@@ -71,10 +72,13 @@ const hint = (c: Context<Env>): Html =>
     title: 'No feedback sources yet',
     icon: 'send',
     action: newButton(c),
-    text: `A feedback source receives the events of ${listOf(Object.values(PROVIDERS).map(({ title }) => title))}. Later verdicts use them, and the Feedback page compares verdicts with them.`,
+    text: `A feedback source receives the events of ${PROVIDER_TITLES}. Later verdicts use them, and the Feedback page compares verdicts with them.`,
   })
 
-const listOf = (names: readonly string[]) => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+const PROVIDER_TITLES = joinWords(
+  Object.values(PROVIDERS).map(({ title }) => title),
+  'or',
+)
 
 const sourceTable = (sources: readonly FeedbackSource[]): Html =>
   table({

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { FileDryRun } from '../../client/types.ts'
 import { SOURCE_TITLES } from '../../engine/verdict/external.ts'
-import { formatBytes, formatNumber, pluralize } from '../../platform/format.ts'
+import { formatBytes, formatNumber, joinWords, pluralize } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { field, nonceField, nonceTarget, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
@@ -130,14 +130,14 @@ function unverified(dryRun: FileDryRun): Html {
         ? ['Some cells contain several addresses and are reported as malformed.']
         : []),
       ...(others.length > 0
-        ? [`${verb} ${AND.format(columns)} also ${contain} addresses, which are not verified.`]
+        ? [
+            `${verb} ${joinWords(columns, 'and')} also ${contain} addresses, which are not verified.`,
+          ]
         : []),
       'To verify all of them, change "Addresses" below.',
     ].join(' '),
   )
 }
-
-const AND = new Intl.ListFormat('en-GB', { type: 'conjunction' })
 
 const layoutText = ({ format, delimiter }: FileDryRun) =>
   format === 'xlsx' ? 'an Excel workbook' : `separated by ${DELIMITERS[delimiter]}`
