@@ -1,9 +1,7 @@
 #!/usr/bin/env node
 // Plain JavaScript that any version of Node can parse: checks the version, then runs the command
 // line.
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -25,12 +23,16 @@ if (!existsSync(main)) {
   if (bundled === undefined) {
     fail(`ev needs Node 22.19 or newer; this is ${process.versions.node}. Install a newer Node.`)
   } else {
-    restartWith(bundled)
+    await restartWith(bundled)
   }
 }
 
 /** Runs the command with another Node, forwards signals to it, and exits with its code. */
-function restartWith(node) {
+async function restartWith(node) {
+  const [{ spawn }, { constants }] = await Promise.all([
+    import('node:child_process'),
+    import('node:os'),
+  ])
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)]
   const child = spawn(node, args, { stdio: 'inherit' })
   // A terminal sends Ctrl-C to the child too; a second SIGINT would make it exit at once.

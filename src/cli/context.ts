@@ -101,6 +101,9 @@ export const externalDepsFrom = (
   ...externalDeps,
 })
 
+/** The flags that print the version, as commander takes them. */
+export const VERSION_FLAGS = '-V, --version'
+
 /** Returns the version in package.json. */
 export const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version

@@ -1,7 +1,6 @@
 import ora, { type Ora } from 'ora'
-import stringWidth from 'string-width'
 import type { CliContext } from './context.ts'
-import { terminalWidth } from './width.ts'
+import { terminalWidth, textWidth } from './width.ts'
 
 /** Width of the spinner and the space behind it; the lines after the first are indented by it. */
 const INDENT = 2
@@ -74,7 +73,7 @@ export class LiveText {
   }
 
   #rows(width: number): number {
-    const rows = this.#lines.map(line => Math.ceil((INDENT + stringWidth(line)) / width))
+    const rows = this.#lines.map(line => Math.ceil((INDENT + textWidth(line)) / width))
     return rows.reduce((sum, count) => sum + Math.max(1, count), 0)
   }
 }

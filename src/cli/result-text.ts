@@ -1,5 +1,4 @@
 import { styleText } from 'node:util'
-import stringWidth from 'string-width'
 import { isFault } from '../engine/address/address.ts'
 import { noMailText } from '../engine/dns/route.ts'
 import { retryAfterSeconds } from '../engine/probe/retry-policy.ts'
@@ -19,7 +18,7 @@ import { formatDuration, formatNumber, isoTime, pluralize } from '../platform/fo
 import { sanitizeText, toSentence } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { keyValues, table } from './table.ts'
-import { widthOf, wrapLines, wrapText } from './width.ts'
+import { textWidth, widthOf, wrapLines, wrapText } from './width.ts'
 
 const COLORS = {
   deliverable: 'green',
@@ -106,7 +105,7 @@ function rowsText(rows: readonly ResultRow[], width: number | null): string {
 const indent = (line: string) => `  ${line}`
 
 const fits = (text: string, width: number) =>
-  text.split('\n').every(line => stringWidth(line) <= width)
+  text.split('\n').every(line => textWidth(line) <= width)
 
 const countOf = (results: readonly Result[], klass: Class) =>
   results.filter(({ verdict }) => toClass(verdict) === klass).length

@@ -1,5 +1,4 @@
-import stringWidth from 'string-width'
-import { longestPart, padded, wrapText } from './width.ts'
+import { longestPart, padded, textWidth, wrapText } from './width.ts'
 
 /** Heading and alignment of a column. */
 export type Column = {
@@ -23,7 +22,7 @@ export function table(
   width: number | null = null,
 ): string {
   const all = [columns.map(({ title }) => title), ...rows]
-  const widths = columns.map((_, n) => Math.max(...all.map(row => stringWidth(row[n] ?? ''))))
+  const widths = columns.map((_, n) => Math.max(...all.map(row => textWidth(row[n] ?? ''))))
   const shown = fittingColumns(columns, widths, width)
   if (width !== null) {
     const parts = columns.map((_, n) => Math.max(...all.map(row => longestPart(row[n] ?? ''))))

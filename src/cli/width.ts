@@ -1,4 +1,4 @@
-import stringWidth from 'string-width'
+import { createRequire } from 'node:module'
 import type { CliContext, CliOutput } from './context.ts'
 
 /**
@@ -16,6 +16,27 @@ export function widthOf({ env }: Pick<CliContext, 'env'>, output: CliOutput): nu
 export const terminalWidth = (context: Pick<CliContext, 'env'>, output: CliOutput) =>
   output.isTTY === true && (output.columns ?? 0) > 0 ? widthOf(context, output) : null
 
+/**
+ * Texts of characters that take one column each: ASCII, Latin-1 without the soft hyphen, dashes,
+ * quotation marks, the ellipsis and the marks of results.
+ */
+const NARROW = /^[ -~\u00a0-\u00ac\u00ae-\u00ff\u2013\u2014\u2018-\u201d\u2026\u2714\u2718]*$/
+/** Colors. */
+const STYLES = /\u001b\[[\d;]*m/g
+
+let loaded: ((text: string) => number) | null = null
+
+/**
+ * Returns the number of columns that a text takes in a terminal. Loads string-width for the first
+ * text that needs it: its regular expressions take 40 ms to compile.
+ */
+export function textWidth(text: string): number {
+  const plain = text.replace(STYLES, '')
+  if (NARROW.test(plain)) return plain.length
+  loaded ??= createRequire(import.meta.url)('string-width').default as (text: string) => number
+  return loaded(text)
+}
+
 /** A command in quotes, or a word. */
 const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
 
@@ -27,7 +48,7 @@ const COPYABLE = /"ev [^"]*"[^ ]*|[^ ]+/g
 export function wrapLines(text: string, width: number | null): string {
   if (width === null) return text
   const wrapped = (line: string) => {
-    if (stringWidth(line) <= width) return line
+    if (textWidth(line) <= width) return line
     const indent = /^ */.exec(line)?.[0] ?? ''
     return fillLines(line.match(COPYABLE) ?? [], width - indent.length)
       .map(one => indent + one)
@@ -38,7 +59,7 @@ export function wrapLines(text: string, width: number | null): string {
 
 /** Pads a text with spaces, counting wide characters as two columns. */
 export const padded = (text: string, width: number, align: 'left' | 'right' = 'left'): string => {
-  const space = ' '.repeat(Math.max(0, width - stringWidth(text)))
+  const space = ' '.repeat(Math.max(0, width - textWidth(text)))
   return align === 'right' ? space + text : text + space
 }
 
@@ -57,7 +78,7 @@ function fillLines(words: readonly string[], width: number, space = ' '): string
   const lines: string[] = []
   for (const word of words) {
     const line = lines.at(-1)
-    if (line === undefined || stringWidth(line + space + word) > width) lines.push(word)
+    if (line === undefined || textWidth(line + space + word) > width) lines.push(word)
     else lines[lines.length - 1] = line + space + word
   }
   return lines
@@ -68,13 +89,13 @@ const BREAK = /(?<=[/.:?&=_@,-])/
 
 /** Returns the width of the longest part of a text that `wrapText` does not cut if it fits. */
 export const longestPart = (text: string): number =>
-  Math.max(...text.split(' ').flatMap(word => word.split(BREAK).map(part => stringWidth(part))))
+  Math.max(...text.split(' ').flatMap(word => word.split(BREAK).map(part => textWidth(part))))
 
 function cutWord(word: string, width: number): string[] {
-  if (stringWidth(word) <= width) return [word]
+  if (textWidth(word) <= width) return [word]
   const pieces = word.split(BREAK)
   return fillLines(
-    pieces.flatMap(piece => (stringWidth(piece) <= width ? [piece] : [...piece])),
+    pieces.flatMap(piece => (textWidth(piece) <= width ? [piece] : [...piece])),
     width,
     '',
   )
@@ -115,7 +136,7 @@ const PART = /(?:--?[A-Za-z][a-z-]* (?!-)|< )?(?:[^\s"']|"[^"]*"|'[^']*')+/g
 
 /** A comment at the end of a long line goes above the command. */
 function wrapCommand(line: string, width: number): string[] {
-  if (stringWidth(line) + 2 <= width) return [`  ${line}`]
+  if (textWidth(line) + 2 <= width) return [`  ${line}`]
   const [command = '', comment] = line.split(/(?<! ) +(?=# )/)
   if (comment !== undefined) return [`  ${comment}`, ...wrapCommand(command, width)]
   const parts = command.match(PART) ?? []

@@ -1,5 +1,3 @@
-import { randomBytes, randomInt } from 'node:crypto'
-
 /** Source of randomness. Tests inject a deterministic one. */
 export interface Random {
   /** Returns an integer from 0 to `limit` - 1. */
@@ -9,7 +7,7 @@ export interface Random {
 }
 
 export const systemRandom: Random = {
-  below: limit => randomInt(limit),
+  below: limit => nodeCrypto().randomInt(limit),
   token(length) {
     let token = ''
     while (token.length < length) {
@@ -21,6 +19,9 @@ export const systemRandom: Random = {
   },
 }
 
+/** Loaded on first use: it takes 5 ms, and many commands need nothing random. */
+const nodeCrypto = () => process.getBuiltinModule('node:crypto')
+
 /** Random bytes are fetched in bulk: each call costs more than the bytes it returns. */
 const POOL_LENGTH = 4_096
 let pool = Buffer.alloc(0)
@@ -28,7 +29,7 @@ let offset = 0
 
 function nextByte(): number {
   if (offset === pool.length) {
-    pool = randomBytes(POOL_LENGTH)
+    pool = nodeCrypto().randomBytes(POOL_LENGTH)
     offset = 0
   }
   return pool[offset++] as number

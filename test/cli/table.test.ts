@@ -1,7 +1,8 @@
+import stringWidth from 'string-width'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { printMessage, printText, timeText } from '../../src/cli/print.ts'
 import { keyValues, table } from '../../src/cli/table.ts'
-import { widthOf, wrapLines } from '../../src/cli/width.ts'
+import { textWidth, widthOf, wrapLines } from '../../src/cli/width.ts'
 import { memoryContext } from '../support/cli.ts'
 
 const COLUMNS = [
@@ -102,4 +103,17 @@ test.each([
   onTestFinished(() => spy.mockRestore())
   expect(timeText(0)).toMatch(/^19(69|70)-\d\d-\d\d \d\d:\d\d /)
   expect(timeText(0).slice('1970-01-01 00:00 '.length)).toBe(zone)
+})
+
+test('the width of a text without wide characters is that of string-width', () => {
+  const narrow = Array.from({ length: 0x2800 }, (_, code) => String.fromCharCode(code))
+  for (const text of [
+    ...narrow,
+    'ab…',
+    '\u001b[32m✔\u001b[39m ann@example.com',
+    '❤️ 1️⃣',
+    'é東京',
+    '',
+  ])
+    expect(textWidth(text), JSON.stringify(text)).toBe(stringWidth(text))
 })

@@ -10,7 +10,8 @@ import { clearLine, cursorTo, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
 import { COMMAND_NAMES } from '../../src/cli/command-table.ts'
 import type { CliContext, CliSignal } from '../../src/cli/context.ts'
-import { program, run } from '../../src/cli/run.ts'
+import { program } from '../../src/cli/program.ts'
+import { run } from '../../src/cli/run.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { onFileFinished } from './cleanup.ts'
@@ -54,7 +55,11 @@ export const runEv = (args: readonly string[], options: CliOptions): Promise<Ran
 
 /** Returns the tree of commands with all their options. */
 export const wholeProgram = () =>
-  program(memoryContext({ home: tmpdir() }).context, () => {}, COMMAND_NAMES)
+  program(memoryContext({ home: tmpdir() }).context, {
+    setExitCode: () => {},
+    runEv: run,
+    words: COMMAND_NAMES,
+  })
 
 /** Returns the output of a command with paths relative to its folder. */
 export function withRelativePaths(ran: Ran, home: string): Ran {
