@@ -16,7 +16,7 @@ export const AUDIT_ACTIONS = [
   ...(['webhook.created', 'webhook.updated', 'webhook.rotated', 'webhook.deleted'] as const),
   ...(['feedback_source.created', 'feedback_source.deleted'] as const),
   ...(['session.started', 'session.refused', 'session.ended'] as const),
-  ...(['results.downloaded', 'results.shared', 'job.finished'] as const),
+  ...(['results.downloaded', 'results.shared', 'job.finished', 'request.refused'] as const),
 ] as const
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
@@ -92,7 +92,7 @@ export type AuditServices = {
 type Audited = {
   readonly action: AuditAction
   readonly accountId: string | null
-  readonly target?: { readonly id: string; readonly name: string | null }
+  readonly target?: { readonly id: string | null; readonly name: string | null }
   /** Names of the changed fields. */
   readonly changed?: readonly string[]
 }

@@ -9,6 +9,7 @@ import type { LastUsed } from './last-used.ts'
 import type { Metrics } from './metrics.ts'
 import type { Guard } from './middleware/guard.ts'
 import type { KeysInFlight } from './middleware/idempotency.ts'
+import type { RefusedRequests } from './middleware/refused-requests.ts'
 import type { RouteTable } from './middleware/route-table.ts'
 import type { ServiceDeps } from './service.ts'
 import type { Streams } from './streams.ts'
@@ -27,6 +28,7 @@ export type ApiDeps = ServiceDeps & {
   /** Refuses a large list while too many are in flight. Throws ApiError. */
   readonly limitLargeLists: (c: Context<Env>) => void
   readonly lastUsed: LastUsed
+  readonly refusedRequests: RefusedRequests
   readonly breakdowns: StatisticsCache<Breakdown>
   readonly changes: StatisticsCache<readonly ChangeCount[]>
   readonly outlooks: Outlooks

@@ -31,11 +31,12 @@ const AuditEntry = z
     session_id: z.string().nullable(),
     ip: z.string().nullable().openapi({ description: 'IP address that sent the request.' }),
     target_id: z.string().nullable().openapi({
-      description: 'ID of the key, person, webhook, account, session or job.',
+      description:
+        'ID of the key, person, webhook, account, session or job. For `request.refused`, the ID of another account that was asked for.',
     }),
     target_name: z.string().nullable().openapi({
       description:
-        'Name of the target at the time. For a webhook, the host of its URL; for a session, the name of its key or person.',
+        'Name of the target at the time. For a webhook, the host of its URL; for a session, the name of its key or person; for `request.refused`, the path and the error code.',
     }),
     changed: z.array(z.string()).nullable().openapi({
       description: 'Names of the changed fields. Null if the action is not an update.',
@@ -82,7 +83,7 @@ export function auditRoutes(service: AuditDeps) {
     id: 'listAuditEntries',
     summary: 'List the audit log, newest first',
     description:
-      'Returns changes to keys, people, webhooks and the account, sign-ins to the dashboard, and downloads of results, each with the actor and the IP address. Entries are kept for a year.',
+      'Returns changes to keys, people, webhooks and the account, sign-ins to the dashboard, downloads of results, and requests that were refused for lack of rights (at most 20 in an hour for each process), each with the actor and the IP address. Entries are kept for a year.',
     scope: 'audit:read',
     query: z.object({ ...pageQuery, ...auditFilters }),
     answer: json(AuditPage, 'One page of the audit log', AUDIT_EXAMPLE),

@@ -21,6 +21,8 @@ export interface Metrics {
       | LimitKind
       | ('credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'stored-feedback' | 'disk'),
   ): void
+  /** Counts a refused request without an entry in the audit log. */
+  auditOmitted(): void
   /** All metrics in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string
@@ -54,6 +56,11 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
     labelNames: ['limit'] as const,
     registers,
   })
+  const omissions = new Counter({
+    name: 'ev_audit_entries_omitted_total',
+    help: 'Requests refused for lack of rights that are not in the audit log, which has at most 20 of an account in an hour',
+    registers,
+  })
   buildInfo(deps, registers)
   gauges(deps, registers)
   egressMetrics(deps, registers)
@@ -73,6 +80,7 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
       durations.observe({ method, route }, tookMs / 1_000)
     },
     refused: limit => refusals.inc({ limit }),
+    auditOmitted: () => omissions.inc(),
     async text() {
       if (!isWatched) collectDefaultMetrics({ register: registry })
       isWatched = true

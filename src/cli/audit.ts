@@ -17,8 +17,8 @@ Examples:
   ev audit --action key.created --since 7d
   ev audit --account shop --limit 1000 --json
 
-The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, and downloads of results.
-An entry has the actor, the IP address and the target. Entries are kept for a year.`
+The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, downloads of results, and
+requests that were refused for lack of rights. An entry has the actor, the IP address and the target. Entries are kept for a year.`
 
 export function defineAudit(audit: Command, context: CliContext, setExitCode: SetExitCode): void {
   audit

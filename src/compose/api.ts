@@ -7,6 +7,7 @@ import { createLargeListLimit } from '../api/lists/limits.ts'
 import { createMetrics } from '../api/metrics.ts'
 import { createGuard } from '../api/middleware/guard.ts'
 import { KeysInFlight } from '../api/middleware/idempotency.ts'
+import { createRefusedRequests } from '../api/middleware/refused-requests.ts'
 import { RouteTable } from '../api/middleware/route-table.ts'
 import type { ServiceDeps } from '../api/service.ts'
 import { Streams } from '../api/streams.ts'
@@ -27,6 +28,7 @@ export function composeApi(service: ServiceDeps): ApiDeps {
     keysInFlight: new KeysInFlight(),
     routes: new RouteTable(),
     lastUsed: createLastUsed(service),
+    refusedRequests: createRefusedRequests({ ...service, metrics }),
   }
   return {
     ...guarded,

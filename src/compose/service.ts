@@ -244,6 +244,7 @@ function buildService(
     disk,
     limits,
     firstKeys: keyPages,
+    refusedRequests: service.refusedRequests,
     secretBox,
     passwords: createPasswordHasher(random),
     identityProvider,

@@ -19,7 +19,7 @@ export const auditRoutes = (): Hono<Env> =>
     return page(c, {
       title: 'Audit log',
       intro:
-        'Changes to keys, webhooks and the account, sign-ins, and downloads of results. Entries are kept for a year.',
+        'Changes to keys, webhooks and the account, sign-ins, downloads of results, and requests without the right. Entries are kept for a year.',
       body: html`${filterForm(filter)} ${entries(filter, data)}`,
     })
   })
@@ -123,4 +123,5 @@ const ACTION_NAMES: Readonly<Record<AuditAction, string>> = {
   'results.downloaded': 'Results downloaded',
   'results.shared': 'Link to results created',
   'job.finished': 'List finished early',
+  'request.refused': 'Request refused',
 }

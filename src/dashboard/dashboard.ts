@@ -29,7 +29,7 @@ import { checkCsrf, shortForms } from './session/csrf.ts'
 import { oidcRoutes } from './session/oidc.ts'
 import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes, themeRoutes } from './session/sign-in.ts'
-import { setUser, signedIn } from './session/signed-in.ts'
+import { sessionOrigin, setUser, signedIn } from './session/signed-in.ts'
 import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
@@ -42,6 +42,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.onError((error, c) => answerError(c, deps, error))
   router.use(except(isFile, pageHeaders(deps)))
   router.use(except(isPublic, signedIn(deps), alerts(deps)))
+  router.use(except(isPublic, noteForbidden(deps)))
   router.use(except([isPublic, isIntake], shortForms(), checkCsrf()))
   router.get('/', c => c.redirect('/overview', 303))
   router.route('/', assetRoutes())
@@ -93,6 +94,17 @@ const isFile = (c: Context) => answeringRoutes(c).every(path => FILES.has(path))
 
 /** The upload route streams its body and checks the CSRF token itself. */
 const isIntake = ({ req }: Context) => req.method === 'POST' && req.path === INTAKE
+
+/** Adds requests that a page refuses to the audit log; the API has added those that it refused. */
+function noteForbidden({ refusedRequests }: DashboardDeps): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    await next()
+    if (c.res.status !== 403 || c.error instanceof ApiProblem) return
+    const { accountId } = c.get('user')
+    const name = `${c.req.method} ${answeringRoutes(c).at(-1)}: ${c.res.status}`
+    await refusedRequests.add({ accountId, origin: sessionOrigin(c), name, id: null })
+  }
+}
 
 /**
  * Second line of defense against injected markup: no other origin, no inline script or style, no

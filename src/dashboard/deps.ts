@@ -3,6 +3,7 @@ import type { IdentityProvider } from '../accounts/people/identity-provider.ts'
 import type { PasswordHasher } from '../accounts/people/password.ts'
 import type { Person } from '../accounts/people/person-store.ts'
 import type { LimitStore } from '../accounts/rate-limits/windows.ts'
+import type { RefusedRequests } from '../api/middleware/refused-requests.ts'
 import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
 import type { ReadDisk } from '../jobs/import/store-upload.ts'
@@ -85,6 +86,8 @@ export type DashboardDeps = {
   readonly disk: ReadDisk
   /** Data of the Health page. */
   readonly health: HealthSource
+  /** Writes requests that a session has no right to to the audit log. */
+  readonly refusedRequests: RefusedRequests
   /** The API key created at the first start, shown once. */
   readonly firstKeys: FirstKeys
 }

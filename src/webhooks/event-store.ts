@@ -71,17 +71,20 @@ type FoundEvent = {
   readonly deliveries: readonly DeliveryTable[]
 }
 
-/** Finds an event of an account with its deliveries. Returns null if there is none. */
+/**
+ * Finds an event of an account with its deliveries; `accountId` null finds it in any account.
+ * Returns null if there is none.
+ */
 export async function findEvent(
   { reader }: Database,
-  accountId: string,
+  accountId: string | null,
   id: string,
 ): Promise<FoundEvent | null> {
   const event = await reader
     .selectFrom('event')
     .selectAll()
     .where('id', '=', id)
-    .where('account_id', '=', accountId)
+    .$if(accountId !== null, query => query.where('account_id', '=', accountId))
     .executeTakeFirst()
   if (event === undefined) return null
   const deliveries = await reader

@@ -102,6 +102,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     log,
     database,
     firstKeys: firstKeys(clock, random),
+    refusedRequests: service.refusedRequests,
     secretBox: service.secretBox,
     passwords: instantPasswords(),
     identityProvider: null,

@@ -46,6 +46,7 @@ export async function createTestDashboard({
     random: service.random,
     log: service.log,
     firstKeys: keys,
+    refusedRequests: service.refusedRequests,
     secretBox: service.secretBox,
     passwords: instantPasswords(),
     identityProvider: identityProvider(service),

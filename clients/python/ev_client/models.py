@@ -164,6 +164,7 @@ class AuditEntry(TypedDict):
         "results.downloaded",
         "results.shared",
         "job.finished",
+        "request.refused",
     ]
     # `key`: a request with an API key. `link`: a signed URL that was created with the key.
     # `session`: a dashboard session. `command_line`: a command on a machine of the service.
@@ -178,10 +179,11 @@ class AuditEntry(TypedDict):
     session_id: Optional[str]
     # IP address that sent the request.
     ip: Optional[str]
-    # ID of the key, person, webhook, account, session or job.
+    # ID of the key, person, webhook, account, session or job. For `request.refused`, the ID
+    # of another account that was asked for.
     target_id: Optional[str]
     # Name of the target at the time. For a webhook, the host of its URL; for a session, the
-    # name of its key or person.
+    # name of its key or person; for `request.refused`, the path and the error code.
     target_name: Optional[str]
     # Names of the changed fields. Null if the action is not an update.
     changed: Optional[List[str]]

@@ -141,8 +141,9 @@ class Usage:
         """List the audit log, newest first.
 
         Returns changes to keys, people, webhooks and the account, sign-ins to the dashboard,
-        and downloads of results, each with the actor and the IP address. Entries are kept for a
-        year.
+        downloads of results, and requests that were refused for lack of rights (at most 20 in
+        an hour for each process), each with the actor and the IP address. Entries are kept for
+        a year.
 
         Args:
             action: Only entries with this action.

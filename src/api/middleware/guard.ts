@@ -30,17 +30,19 @@ import {
 } from './idempotency.ts'
 import { admit, outOfCredits, type RateLimitDeps } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
+import { noteError, type RefusedRequests } from './refused-requests.ts'
 import type { RouteTable } from './route-table.ts'
 import { authenticateLink, type LinkDeps } from './signed-link.ts'
 import { createValidator, type RequestSchemas } from './validate.ts'
 
 type GuardDeps = Pick<
   ServiceDeps,
-  'clock' | 'database' | 'isStopping' | 'priority' | 'settings'
+  'clock' | 'database' | 'isStopping' | 'log' | 'priority' | 'settings'
 > & {
   readonly capacity: Capacity
   readonly lastUsed: LastUsed
   readonly keysInFlight: KeysInFlight
+  readonly refusedRequests: RefusedRequests
   readonly routes: RouteTable
 } & IdempotencyDeps &
   RateLimitDeps &
@@ -103,6 +105,8 @@ export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>
  * 7. delays a request of the sandbox, as it asks for;
  * 8. repeats the stored response, or locks the Idempotency-Key;
  * 9. validates the query, the path and the body by their schemas.
+ *
+ * A request that the caller has no right to becomes an entry of the audit log.
  */
 export const createGuard =
   (service: GuardDeps): Guard =>
@@ -118,7 +122,12 @@ export const createGuard =
       rule.beforeKey?.(c)
       if (counts !== null) holdVerifying(c, service)
       try {
-        return await passGuard(c, service, route, next)
+        const response = await passGuard(c, service, route, next)
+        if (c.error !== undefined) await noteError(c, service, { ...rule, error: c.error })
+        return response
+      } catch (error) {
+        await noteError(c, service, { ...rule, error })
+        throw error
       } finally {
         leavePlaces(c)
       }
