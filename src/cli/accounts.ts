@@ -5,9 +5,9 @@ import { ACTION_POLICIES, type ActionPolicy } from '../engine/verdict/action.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { noSuchCommand } from './commands/help.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
+import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   type AccountsBackend,

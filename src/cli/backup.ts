@@ -1,15 +1,17 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
 import type { Config } from '../config/settings.ts'
 import { findSecret, secretPath } from '../db/service-secret.ts'
-import { checkEncryption, type Encryption } from '../maintenance/age-file.ts'
-import { type Backup, backup } from '../maintenance/backup.ts'
+import type { Encryption } from '../maintenance/age-file.ts'
+import type { Backup } from '../maintenance/backup.ts'
 import { EvError } from '../platform/error.ts'
 import { formatBytes } from '../platform/format.ts'
-import { type CliContext, inCwd } from './context.ts'
+import { type CliContext, inCwd, type SetExitCode } from './context.ts'
 import { contentsText } from './copy-contents.ts'
-import { databaseUrl, isShared } from './database.ts'
+import { databaseUrl, isShared } from './database-location.ts'
 import { EXIT_CODES } from './exit.ts'
+import { collect } from './flag-values.ts'
 import {
   askPassphrase,
   checkPassphrase,
@@ -17,10 +19,47 @@ import {
   type PassphraseFlags,
 } from './passphrase.ts'
 import { printJson, printMessage, printText } from './print.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { startInterruption } from './stop-signals.ts'
 
-export type BackupFlags = PassphraseFlags & {
+const EXAMPLES = `
+Examples:
+  ev backup /backup/ev.sqlite
+  ev backup --encrypt /backup/ev.age
+  ev backup --passphrase-file /etc/ev-backup.key "/backup/ev-$(date +%F).age"
+  ev backup --recipient age1… /backup/ev.age
+  ev backup --force /backup/ev.sqlite
+
+The copy is a consistent snapshot; other processes can keep writing to the database. ev verifies the copy before it
+renames the file to its final name. Rate limit counters are not copied.
+
+An encrypted copy includes the secret that decrypts the secrets of webhooks; an unencrypted one does not. Encrypted
+copies are age files (https://age-encryption.org): "age -d" decrypts them to the SQLite file. The
+passphrase is read from --passphrase-file, from EV_BACKUP_PASSPHRASE or, with --encrypt, from the terminal. With
+--recipient, the machine that makes the backups cannot decrypt them: create a key pair elsewhere with "age-keygen", and
+set the public key.`
+
+export function defineBackup(backup: Command, context: CliContext, setExitCode: SetExitCode): void {
+  backup
+    .argument('<file>', 'path of the copy')
+    .option('--encrypt', 'ask for a passphrase, and encrypt the copy with it')
+    .option('--passphrase-file <file>', 'encrypt the copy with the passphrase in this file')
+    .addOption(
+      new Option(
+        '--recipient <key>',
+        'encrypt the copy for a public key of age; repeat it for several',
+      ).argParser(collect),
+    )
+    .option('--force', 'overwrite the file if it exists')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags) => {
+      setExitCode(await backupCommand(context, file, flags))
+    })
+  addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])
+}
+
+type BackupFlags = PassphraseFlags & {
   readonly encrypt?: boolean
   readonly recipient?: readonly string[]
   readonly force?: boolean
@@ -28,8 +67,8 @@ export type BackupFlags = PassphraseFlags & {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev backup` and returns the exit code. */
-export async function backupCommand(
+/** Makes the copy, verifies it and returns the exit code. */
+async function backupCommand(
   context: CliContext,
   target: string,
   flags: BackupFlags,
@@ -40,6 +79,7 @@ export async function backupCommand(
   const encryption = await readEncryption(context, flags)
   const secret = encryption === null ? null : findSecret(config)
   const input = { databaseUrl: databaseUrl(config), file, force: flags.force ?? false }
+  const { backup } = await import('../maintenance/backup.ts')
   const stop = startInterruption(context, 'removing the unfinished copy')
   try {
     const copy = await backup({ ...input, encryption, secret }, stop.signal)
@@ -69,6 +109,7 @@ async function readEncryption(context: CliContext, flags: BackupFlags): Promise<
         'A backup is encrypted with a passphrase or for recipients, not both. Remove --recipient, or --passphrase-file and --encrypt.',
       )
     }
+    const { checkEncryption } = await import('../maintenance/age-file.ts')
     const encryption = { recipients }
     checkEncryption(encryption)
     return encryption

@@ -22,17 +22,17 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'verify',
         description: 'verify one or more addresses',
-        load: async () => (await import('./commands/verify.ts')).defineVerify,
+        load: async () => (await import('./verify.ts')).defineVerify,
       },
       {
         name: 'bulk',
         description: 'verify a list, such as a CSV file or an Excel workbook',
-        load: async () => (await import('./commands/verify.ts')).defineBulk,
+        load: async () => (await import('./bulk/bulk.ts')).defineBulk,
       },
       {
         name: 'measure',
         description: 'measure the accuracy of ev and other tools on addresses with known truth',
-        load: async () => (await import('./commands/measure.ts')).defineMeasure,
+        load: async () => (await import('./measure/measure.ts')).defineMeasure,
       },
       {
         name: 'jobs',
@@ -47,12 +47,12 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'serve',
         description: 'run the HTTP service with its API and dashboard',
-        load: async () => (await import('./commands/serve.ts')).defineServe,
+        load: async () => (await import('./serve/serve.ts')).defineServe,
       },
       {
         name: 'worker',
         description: 'run a worker for a shared database',
-        load: async () => (await import('./commands/serve.ts')).defineWorker,
+        load: async () => (await import('./serve/worker.ts')).defineWorker,
       },
       {
         name: 'accounts',
@@ -97,37 +97,37 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'doctor',
         description: 'check DNS, port 25, HELO, SPF and blocklists of this machine',
-        load: async () => (await import('./commands/maintenance.ts')).defineDoctor,
+        load: async () => (await import('./doctor.ts')).defineDoctor,
       },
       {
         name: 'config',
         description: 'show every setting with its value and source',
-        load: async () => (await import('./commands/maintenance.ts')).defineConfig,
+        load: async () => (await import('./config-command.ts')).defineConfig,
       },
       {
         name: 'lists',
         description: 'update files of custom lists, such as disposable domains',
-        load: async () => (await import('./commands/maintenance.ts')).defineLists,
+        load: async () => (await import('./lists.ts')).defineLists,
       },
       {
         name: 'backup',
         description: 'back up the database while it is in use, and verify the copy',
-        load: async () => (await import('./commands/maintenance.ts')).defineBackup,
+        load: async () => (await import('./backup.ts')).defineBackup,
       },
       {
         name: 'restore',
         description: 'restore the database, and its secret, from a backup',
-        load: async () => (await import('./commands/maintenance.ts')).defineRestore,
+        load: async () => (await import('./restore.ts')).defineRestore,
       },
       {
         name: 'migrate',
         description: 'copy a data directory to a PostgreSQL database',
-        load: async () => (await import('./commands/maintenance.ts')).defineMigrate,
+        load: async () => (await import('./migrate.ts')).defineMigrate,
       },
       {
         name: 'purge',
         description: 'delete old lists, history, cached answers and leftover files',
-        load: async () => (await import('./commands/maintenance.ts')).definePurge,
+        load: async () => (await import('./purge.ts')).definePurge,
       },
     ],
   },
@@ -137,7 +137,7 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'mcp',
         description: 'run a Model Context Protocol server on stdin and stdout',
-        load: async () => (await import('./commands/tools.ts')).defineMcp,
+        load: async () => (await import('./mcp.ts')).defineMcp,
       },
       {
         name: 'completion',
@@ -147,12 +147,12 @@ export const COMMAND_GROUPS: readonly {
       {
         name: 'simulate',
         description: 'simulate mail servers and DNS on this machine, for tests',
-        load: async () => (await import('./commands/tools.ts')).defineSimulate,
+        load: async () => (await import('./simulate.ts')).defineSimulate,
       },
       {
         name: 'version',
         description: 'print the versions of ev and Node',
-        load: async () => (await import('./commands/tools.ts')).defineVersion,
+        load: async () => (await import('./version.ts')).defineVersion,
       },
     ],
   },

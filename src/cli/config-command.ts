@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import {
   fileKey,
   findListenParts,
@@ -16,17 +17,39 @@ import { type Config, SETTINGS, type Setting, toDisplayUnit } from '../config/se
 import { withoutPassword } from '../config/values.ts'
 import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext } from './context.ts'
-import { databaseUrl } from './database.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { databaseUrl } from './database-location.ts'
+import { worksWithoutData } from './ev-command.ts'
 import { printJson, printText } from './print.ts'
-import { readSettings } from './settings.ts'
+import { addSettings, readSettings } from './settings.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
 
-export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+const EXAMPLES = `
+Examples:
+  ev config
+  ev config --json
+  EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
 
-/** Runs `ev config` and returns the exit code. */
-export function configCommand(context: CliContext, flags: ConfigFlags): number {
+Passwords in URLs are not shown. A setting shown as – is not set, so ev uses its default.`
+
+export function defineConfig(config: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(config)
+  config
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(flags => setExitCode(configCommand(context, flags)))
+  addSettings(
+    config,
+    context,
+    SETTINGS.map(one => one.key),
+  )
+}
+
+type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+
+/** Prints the settings and returns the exit code. */
+function configCommand(context: CliContext, flags: ConfigFlags): number {
   const raw = readSettings(context, flags)
   const config = toConfig(raw)
   const ignored = findServiceLinks(context.env)

@@ -1,38 +1,13 @@
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
 import { COMMAND_LINE } from '../audit.ts'
 import { activeMembers } from '../cluster/membership.ts'
 import type { MemberRole } from '../cluster/tables.ts'
-import type { Config } from '../config/settings.ts'
-import { withoutPassword } from '../config/values.ts'
-import { type Database, isPostgresUrl, openDatabase } from '../db/database.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { fileOf, isPostgresUrl } from '../db/database-url.ts'
 import { databaseLock, isLocked, SERVE_LOCK } from '../db/file-lock.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
-
-export type DatabaseLocation = Pick<Config, 'database' | 'dataDir'>
-
-/** Returns the URL of the database with accounts, jobs and cached answers. */
-export const databaseUrl = ({ database, dataDir }: DatabaseLocation) =>
-  database === '' ? fileUrl(dataDir) : database
-
-/** Whether the database is a PostgreSQL server, which several machines can share. */
-export const isShared = (location: DatabaseLocation) => isPostgresUrl(databaseUrl(location))
-
-/**
- * Returns the URL of the database for lists of `ev bulk`: always a local file, as the lists are.
- */
-export const listsUrl = (location: DatabaseLocation) =>
-  isShared(location) ? fileUrl(location.dataDir) : databaseUrl(location)
-
-const fileUrl = (dataDir: string) => `sqlite:${join(dataDir, 'ev.sqlite')}`
-
-/** Returns the path in a `sqlite:` URL. */
-export const fileOf = (url: string) => url.replace(/^sqlite:/, '')
-
-/** Names the database in messages, without its password. */
-export const databaseName = (location: DatabaseLocation) =>
-  isShared(location) ? `the database ${withoutPassword(databaseUrl(location))}` : location.dataDir
+import { type DatabaseLocation, databaseUrl, listsUrl } from './database-location.ts'
 
 /** Opens the database if it exists; a command that only reads must not create a file. */
 export function openExisting(

@@ -1,30 +1,56 @@
 import { styleText } from 'node:util'
-import { composeDoctor } from '../compose/doctor.ts'
-import { type Check, runChecks } from '../doctor/doctor.ts'
+import type { Command } from 'commander'
+import type { Check } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/reverse-name.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext } from './context.ts'
-import { databaseUrl } from './database.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { databaseUrl } from './database-location.ts'
+import { worksWithoutData } from './ev-command.ts'
 import { EXIT_CODES } from './exit.ts'
 import { printJson } from './print.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, readConfig } from './settings.ts'
 import { widthOf, wrapText } from './width.ts'
 
-export type DoctorFlags = {
+const EXAMPLES = `
+Examples:
+  ev doctor --helo probe.example.com --mail-from probe@example.com
+  ev doctor --json
+  ev doctor --ask mx.example.com,192.0.2.25
+
+Exit codes: 0 no check failed, but there may be warnings; 1 at least one check failed.`
+
+export function defineDoctor(doctor: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(doctor)
+  doctor
+    .option(
+      '--ask <host,…>',
+      'mail servers to connect to, by name or IP address (default: large providers)',
+    )
+    .option('--json', 'print the results as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      setExitCode(await doctorCommand(context, flags))
+    })
+  addSettings(doctor, context)
+}
+
+type DoctorFlags = {
   readonly ask?: string
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev doctor` and returns the exit code. */
-export async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
+/** Prints each check as soon as it has run, and returns the exit code. */
+async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
   const config = readConfig(context, flags)
   const exchangers = flags.ask === undefined ? null : parseHosts(flags.ask)
   const { clock, random, externalDeps } = context
   const options = { databaseUrl: databaseUrl(config), exchangers }
+  const { composeDoctor } = await import('../compose/doctor.ts')
+  const { runChecks } = await import('../doctor/doctor.ts')
   const target = composeDoctor(config, options, { clock, random, ...externalDeps })
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)

@@ -4,10 +4,10 @@ import { feedbackError } from '../feedback/errors.ts'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { noSuchCommand } from './commands/help.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
+import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   type CreatedSource,

@@ -14,11 +14,11 @@ import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { isoTime, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { noSuchCommand } from './commands/help.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { parseExpiry, parseGrace } from './flag-values.ts'
+import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemoteKeys,

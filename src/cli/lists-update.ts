@@ -23,12 +23,10 @@ import {
 } from '../engine/address/custom-list-file.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { formatMebibytes, formatNumber, pluralize } from '../platform/format.ts'
+import { formatMebibytes, formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './lists-download.ts'
-import { printJson, printText } from './print.ts'
-import { readConfig } from './settings.ts'
 
 export type UpdateFlags = {
   readonly dryRun?: boolean
@@ -36,31 +34,40 @@ export type UpdateFlags = {
   readonly [setting: string]: unknown
 }
 
-/** The lists by the names that the command takes, each with its setting. */
-const LISTS = {
-  disposable: { list: 'disposable', setting: 'disposableFile' },
-  allow: { list: 'allow', setting: 'allowFile' },
-  blocked: { list: 'blocked', setting: 'blockedFile' },
-  'spam-trap': { list: 'spamTrap', setting: 'spamTrapFile' },
-  role: { list: 'role', setting: 'roleFile' },
-} as const satisfies Record<string, { list: CustomListName; setting: keyof Config }>
+type UpdateInput = {
+  readonly list: CustomListName
+  /** The file to write. */
+  readonly file: string
+  /** Files and URLs to read. */
+  readonly sources: readonly string[]
+  /** Whether nothing is written. */
+  readonly isDryRun: boolean
+}
 
-export type ListChoice = keyof typeof LISTS
+/** What an update has changed, or would change in a dry run. */
+export type ListUpdate = {
+  readonly file: string
+  readonly written: boolean
+  readonly entries: number
+  readonly added: number
+  readonly removed: number
+  readonly sources: readonly {
+    readonly source: string
+    readonly entries: number
+    readonly left_out: number
+    readonly first_left_out: string | null
+  }[]
+}
 
-/** Runs `ev lists update` and returns the exit code. */
-export async function updateCommand(
+/**
+ * Replaces the file of a list by the entries of all sources. Throws EvError, and changes nothing, if
+ * ev did not write the file, if a source cannot be read, or if there are too many entries.
+ */
+export async function updateList(
   context: CliContext,
-  choice: ListChoice,
-  sources: readonly string[],
-  flags: UpdateFlags,
-): Promise<number> {
-  const config = readConfig(context, flags)
-  const { list, setting } = LISTS[choice]
-  const file = config[setting]
-  if (file === null) {
-    const sentence = `Name the file to write with --${choice}-file, or in the config file.`
-    throw new EvError('usage', sentence)
-  }
+  config: Config,
+  { list, file, sources, isDryRun }: UpdateInput,
+): Promise<ListUpdate> {
   // Refuse a file of the user's own before fetching anything.
   const before = readWritten(list, file)
   const read = await readAll(context, config, list, sources)
@@ -69,13 +76,10 @@ export async function updateCommand(
     const sentence = `The sources have ${formatNumber(keys.size)} entries in total; a list takes up to ${formatNumber(ENTRIES_MAX)}.`
     throw new EvError('bad_input', sentence)
   }
-  if (flags.dryRun !== true) {
-    writeList(file, [...keys].toSorted(), read, new Date(context.clock.now()))
-  }
-  const report = {
-    list: choice,
+  if (!isDryRun) writeList(file, [...keys].toSorted(), read, new Date(context.clock.now()))
+  return {
     file,
-    written: flags.dryRun !== true,
+    written: !isDryRun,
     entries: keys.size,
     added: [...keys].filter(key => !before.has(key)).length,
     removed: [...before].filter(key => !keys.has(key)).length,
@@ -86,9 +90,6 @@ export async function updateCommand(
       first_left_out: firstBad,
     })),
   }
-  if (flags.json) printJson(context, report)
-  else printText(context, textOf(report))
-  return 0
 }
 
 async function readAll(
@@ -116,31 +117,6 @@ async function readAll(
   } finally {
     close()
   }
-}
-
-type Report = {
-  readonly file: string
-  readonly written: boolean
-  readonly entries: number
-  readonly added: number
-  readonly removed: number
-  readonly sources: readonly {
-    readonly source: string
-    readonly entries: number
-    readonly left_out: number
-    readonly first_left_out: string | null
-  }[]
-}
-
-function textOf({ file, written, entries, added, removed, sources }: Report): string {
-  const lines = sources.map(({ source, entries, left_out, first_left_out }) => {
-    const first =
-      first_left_out === null ? '' : `; left out ${formatNumber(left_out)}, first ${first_left_out}`
-    return `${source}: ${pluralize(entries, 'entry')}${first}\n`
-  })
-  const verb = written ? 'has' : 'would have'
-  const change = `${formatNumber(added)} added, ${formatNumber(removed)} removed`
-  return `${lines.join('')}${file} ${verb} ${pluralize(entries, 'entry')}: ${change}.\n`
 }
 
 /** The first line of a file that ev wrote, and may replace. */

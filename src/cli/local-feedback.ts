@@ -4,7 +4,8 @@ import { FeedbackKnowledge, type FeedbackSettings } from '../feedback/knowledge.
 import { errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
-import { type DatabaseLocation, openListDatabase } from './database.ts'
+import { openListDatabase } from './database.ts'
+import type { DatabaseLocation } from './database-location.ts'
 import { printMessage } from './print.ts'
 
 /** Applies the feedback of the command line to results of `ev verify`. */

@@ -1,14 +1,35 @@
-import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
-import { EvClient } from '../client/client.ts'
+import type { Command } from 'commander'
+import type { EvClient } from '../client/client.ts'
 import type { Backend } from '../mcp/backend.ts'
-import { createMcpServer } from '../mcp/server.ts'
-import { createServiceBackend } from '../mcp/service-backend.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { type CliContext, version } from './context.ts'
+import { type CliContext, type SetExitCode, version } from './context.ts'
+import { worksWithoutData } from './ev-command.ts'
 import { EXIT_CODES } from './exit.ts'
-import { createLocalBackend } from './mcp-backend.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, readConfig } from './settings.ts'
 import { onStopSignal, SIGNALS_WITH_HANGUP, sayStopping } from './stop-signals.ts'
+
+const EXAMPLES = `
+Examples:
+  ev mcp
+  EV_KEY=ev_live_… ev mcp --url https://ev.example.com
+
+The server has the tools verify, explain, verify_list, job_status and cancel_job. It reads requests from stdin and
+writes responses to stdout, so an AI application starts it: {"command": "ev", "args": ["mcp"]}. Each request is
+answered within ten seconds. ev serve has the same tools at /mcp.
+
+With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
+
+export function defineMcp(mcp: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksWithoutData(mcp)
+  mcp
+    .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      setExitCode(await mcpCommand(context, flags))
+    })
+  addSettings(mcp, context)
+}
 
 type McpFlags = {
   readonly url?: string
@@ -16,36 +37,46 @@ type McpFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev mcp` until its input ends or it is stopped, and returns the exit code. */
-export async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
-  const backend = createBackend(context, flags)
+/** Serves the tools until stdin ends or a signal arrives, and returns the exit code. */
+async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
+  const { serveOnStreams } = await import('../mcp/stdio.ts')
+  const backend = await createBackend(context, flags)
   const { ended, dispose } = untilEnded(context)
-  const handle = serveStdio(
-    () => createMcpServer({ backend, clock: context.clock, version: version() }),
-    { transport: new StdioServerTransport(context.stdin, context.stdout) },
+  const server = serveOnStreams(
+    { backend, clock: context.clock, version: version() },
+    { input: context.stdin, output: context.stdout },
   )
   try {
     await ended
     return 0
   } finally {
-    await handle.close()
+    await server.close()
     await backend.close()
     dispose()
   }
 }
 
-function createBackend(context: CliContext, flags: McpFlags): Backend {
+async function createBackend(context: CliContext, flags: McpFlags): Promise<Backend> {
   const { url, sandbox = false } = flags
-  return url === undefined
-    ? createLocalBackend(context, readConfig(context, flags), { sandbox })
-    : createServiceBackend(createClient(url, context.env.EV_KEY, sandbox))
+  if (url === undefined) {
+    const { createLocalBackend } = await import('./mcp-backend.ts')
+    return createLocalBackend(context, readConfig(context, flags), { sandbox })
+  }
+  const client = await createClient(url, context.env.EV_KEY, sandbox)
+  const { createServiceBackend } = await import('../mcp/service-backend.ts')
+  return createServiceBackend(client)
 }
 
 /** Throws EvError if the URL or the key is invalid. */
-function createClient(baseUrl: string, apiKey: string | undefined, sandbox: boolean): EvClient {
+async function createClient(
+  baseUrl: string,
+  apiKey: string | undefined,
+  sandbox: boolean,
+): Promise<EvClient> {
   if (apiKey === undefined || apiKey === '') {
     throw new EvError('usage', 'Set EV_KEY in the environment to an API key of the service.')
   }
+  const { EvClient } = await import('../client/client.ts')
   try {
     // A refused call is answered at once: the model can read when to try again.
     return new EvClient({ baseUrl, apiKey, sandbox, retries: 0 })

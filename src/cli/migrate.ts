@@ -1,35 +1,57 @@
+import type { Command } from 'commander'
 import { formatValue } from '../config/fields.ts'
 import type { Config } from '../config/settings.ts'
 import { databaseUrl as checkUrl, Expected, withoutPassword } from '../config/values.ts'
-import { isPostgresUrl } from '../db/database.ts'
+import { fileOf, isPostgresUrl } from '../db/database-url.ts'
 import { needsSecret } from '../db/service-secret.ts'
-import {
-  COPIED,
-  type Copied,
-  type CopiedTable,
-  type CopyProgress,
-  migrate,
-} from '../maintenance/migrate.ts'
+import type { Copied, CopiedTable, CopyProgress } from '../maintenance/migrate.ts'
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import { type CliContext, inCwd } from './context.ts'
-import { fileOf, listsUrl } from './database.ts'
-import { LiveText } from './live-text.ts'
+import { type CliContext, inCwd, type SetExitCode } from './context.ts'
+import { listsUrl } from './database-location.ts'
 import { printJson } from './print.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, readConfig } from './settings.ts'
 import { table } from './table.ts'
 import { wrapText } from './width.ts'
 
-export type MigrateFlags = {
+const EXAMPLES = `
+Examples:
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate
+  EV_DATABASE=postgres://ev:…@db.example.com/ev ev migrate --from /var/lib/ev
+  ev migrate --from /var/lib/ev --to postgres://ev@db.example.com/ev --json
+
+Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
+changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
+
+export function defineMigrate(
+  migrate: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  migrate
+    .option(
+      '--from <dir>',
+      'data directory to copy (default: EV_DATA_DIR, otherwise ~/.local/share/ev)',
+    )
+    .option('--to <url>', 'target database: postgres://… (default: EV_DATABASE)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      setExitCode(await migrateCommand(context, flags))
+    })
+  addSettings(migrate, context, ['secret', 'secretFile'])
+}
+
+type MigrateFlags = {
   readonly from?: string
   readonly to?: string
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev migrate` and returns the exit code. */
-export async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<number> {
+/** Copies the data directory and returns the exit code. */
+async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<number> {
   const set = readConfig(context, flags)
   const to = flags.to ?? set.database
   if (!isPostgresUrl(checkedUrl(to))) throw noTarget(to)
@@ -37,7 +59,8 @@ export async function migrateCommand(context: CliContext, flags: MigrateFlags): 
   const config = { ...set, dataDir }
   const fromUrl = listsUrl(flags.from === undefined ? set : { dataDir, database: '' })
   const { clock, random } = context
-  const progress = copyProgress(context)
+  const { migrate } = await import('../maintenance/migrate.ts')
+  const progress = await createCopyProgress(context)
   const input = { from: fromUrl, to, place: config, onProgress: progress.show }
   const copied = await migrate({ clock, random }, input).finally(progress.end)
   const report = { dataDir, file: fileOf(fromUrl), to, secret: secretLocation(config) }
@@ -72,8 +95,9 @@ const DRAW_EVERY_MS = 100
 const PLAIN_EVERY_MS = 5 * SECOND
 
 /** Prints the progress of a copy to stderr: one live line in a terminal, otherwise plain lines. */
-function copyProgress(context: Pick<CliContext, 'stderr' | 'clock' | 'env'>) {
+async function createCopyProgress(context: Pick<CliContext, 'stderr' | 'clock' | 'env'>) {
   const { clock } = context
+  const { LiveText } = await import('./live-text.ts')
   const live = new LiveText(context)
   let drawnAt = clock.monotonicNow()
   return {
@@ -129,9 +153,11 @@ const NAMES: Readonly<Record<CopiedTable, string>> = {
   feedback_reply: 'counts of replies',
 }
 
+const TABLES = Object.keys(NAMES) as CopiedTable[]
+
 /** Formats what was copied and what to do next. */
 function migratedText(copied: Copied, { dataDir, file, to, secret }: MigrationReport): string {
-  const rows = COPIED.filter(name => copied.rows[name] > 0).map(name => [
+  const rows = TABLES.filter(name => copied.rows[name] > 0).map(name => [
     `  ${NAMES[name]}`,
     formatNumber(copied.rows[name]),
   ])

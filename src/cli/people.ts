@@ -2,10 +2,10 @@ import { type Command, Option } from 'commander'
 import { isRole, ROLES } from '../accounts/people/role.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { noSuchCommand } from './commands/help.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
+import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemotePeople,

@@ -1,19 +1,42 @@
-import { statSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import type { Config } from '../config/settings.ts'
-import type { Database } from '../db/database.ts'
-import { unfinishedJobs } from '../jobs/job-list.ts'
-import { type Purged as PurgedRows, purge } from '../maintenance/purge.ts'
+import { type Command, Option } from 'commander'
 import { formatBytes, formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { confirm } from './confirm.ts'
-import type { CliContext } from './context.ts'
-import { closeAll, fileOf, isShared, listsUrl, openAll } from './database.ts'
-import { leftoverCopies } from './jobs/stdin-copy.ts'
+import { confirm, YES } from './confirm.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import type { Purged } from './local/purge.ts'
 import { printJson, printText } from './print.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 
-export type PurgeFlags = {
+const EXAMPLES = `
+Examples:
+  ev purge
+  ev purge --dry-run
+  ev purge --keep-results 7
+  ev purge --all
+  ev purge --address ann@example.com --yes
+
+Without options, ev deletes what is older than --keep-results and --keep-history. Unfinished lists are kept; to delete
+one, run "ev jobs delete ID". With --address, rows of finished lists and of the history keep only their class, so that
+counts stay correct. Stored responses to requests with an Idempotency-Key are encrypted and expire within a day. Your
+own list and output files are never changed.`
+
+export function definePurge(purge: Command, context: CliContext, setExitCode: SetExitCode): void {
+  purge
+    .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
+    .addOption(
+      new Option('--address <address>', 'erase only this address, everywhere').conflicts('all'),
+    )
+    .option('--dry-run', 'show what would be deleted, and delete nothing')
+    .option(...YES)
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      setExitCode(await purgeCommand(context, flags))
+    })
+  addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
+}
+
+type PurgeFlags = {
   readonly all?: boolean
   readonly address?: string
   readonly dryRun?: boolean
@@ -22,32 +45,19 @@ export type PurgeFlags = {
   readonly [setting: string]: unknown
 }
 
-/** What was deleted, or would be in a dry run. */
-export type Purged = PurgedRows & {
-  readonly dryRun: boolean
-  readonly files: readonly string[]
-  /** Number of leftover files that are too recent to delete. */
-  readonly young: number
-  readonly unfinished: number
-  /** Whether one of the databases is PostgreSQL. */
-  readonly isShared: boolean
-  /** Size of the SQLite file; the size on a PostgreSQL server is not known. */
-  readonly bytes: { readonly before: number; readonly after: number }
-}
-
-/** Runs `ev purge` and returns the exit code. */
-export async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<number> {
+/** Deletes what the flags select and returns the exit code. */
+async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const databases = await openAll(context, config)
-  try {
-    if (!flags.dryRun) await confirmPurge(context, flags)
-    const purged = await purgeAll(context, databases, config, flags)
-    if (flags.json) printJson(context, purgeObject(purged))
-    else printText(context, purgeText(purged))
-    return 0
-  } finally {
-    await closeAll(databases)
-  }
+  const { purgeData } = await import('./local/purge.ts')
+  const purged = await purgeData(context, config, {
+    isDryRun: flags.dryRun ?? false,
+    isAll: flags.all ?? false,
+    address: flags.address ?? null,
+    confirm: () => confirmPurge(context, flags),
+  })
+  if (flags.json) printJson(context, purgeObject(purged))
+  else printText(context, purgeText(purged))
+  return 0
 }
 
 /** Asks before data within its retention period is deleted; older data needs no confirmation. */
@@ -59,27 +69,6 @@ async function confirmPurge(context: CliContext, flags: PurgeFlags): Promise<voi
     await confirm(context, flags, `erase ${sanitizeText(flags.address)} from lists and history`)
   }
 }
-
-async function purgeAll(
-  context: CliContext,
-  databases: readonly Database[],
-  config: Config,
-  flags: PurgeFlags,
-): Promise<Purged> {
-  const dryRun = flags.dryRun ?? false
-  const before = databaseSize(config)
-  const input = { isDryRun: dryRun, isAll: flags.all ?? false, address: flags.address ?? null }
-  const purged = await purge({ databases, clock: context.clock, settings: config }, input)
-  const lists = databases.find(({ dialect }) => dialect === 'sqlite') ?? null
-  const { files, young } = await leftoverCopies(context, lists, config.dataDir)
-  if (!dryRun) for (const file of files) await rm(file, { force: true })
-  const unfinished = (await Promise.all(databases.map(unfinishedJobs))).flat().length
-  const bytes = { before, after: databaseSize(config) }
-  return { ...purged, dryRun, files, young, unfinished, bytes, isShared: isShared(config) }
-}
-
-const databaseSize = (config: Config) =>
-  statSync(fileOf(listsUrl(config)), { throwIfNoEntry: false })?.size ?? 0
 
 /** Formats what was deleted. */
 export function purgeText(purged: Purged): string {

@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { Command } from 'commander'
 import type { Config } from '../config/settings.ts'
-import { type DecryptionKey, encryptionOf } from '../maintenance/age-file.ts'
-import { type Restored, restore } from '../maintenance/restore.ts'
+import { fileOf } from '../db/database-url.ts'
+import type { DecryptionKey } from '../maintenance/age-file.ts'
+import type { Restored } from '../maintenance/restore.ts'
 import { EvError } from '../platform/error.ts'
 import { shellQuoted, withoutPasswords } from './backup.ts'
-import { type CliContext, inCwd } from './context.ts'
+import { type CliContext, inCwd, type SetExitCode } from './context.ts'
 import { contentsText } from './copy-contents.ts'
-import { databaseUrl, fileOf, isShared } from './database.ts'
+import { databaseUrl, isShared } from './database-location.ts'
 import { EXIT_CODES } from './exit.ts'
 import {
   askPassphrase,
@@ -16,10 +18,40 @@ import {
   readSecretFile,
 } from './passphrase.ts'
 import { printJson, printText } from './print.ts'
-import { readConfig } from './settings.ts'
+import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { startInterruption } from './stop-signals.ts'
 
-export type RestoreFlags = PassphraseFlags & {
+const EXAMPLES = `
+Examples:
+  ev restore /backup/ev.age
+  ev restore --passphrase-file /etc/ev-backup.key /backup/ev.age
+  ev restore --identity key.txt --data-dir /var/lib/ev /backup/ev.age
+  ev restore --force /backup/ev.sqlite
+
+Stop every ev process first. ev checks the integrity and the version of the backup, and that the secret decrypts what it
+contains, before it changes anything. A backup of an earlier version is migrated to this one. The database is replaced
+atomically: if ev is killed, the earlier one or the new one is there. With --force, the earlier one is kept beside it.`
+
+export function defineRestore(
+  restore: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  restore
+    .argument('<file>', 'file that "ev backup" has written')
+    .option('--passphrase-file <file>', 'decrypt the backup with the passphrase in this file')
+    .option('--identity <file>', 'decrypt the backup with the secret key of age in this file')
+    .option('--force', 'replace an existing database; the earlier one is kept')
+    .option('--without-secret', 'restore although webhook secrets cannot be decrypted')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags) => {
+      setExitCode(await restoreCommand(context, file, flags))
+    })
+  addSettings(restore, context, [...DATA_SETTINGS, 'secretFile'])
+}
+
+type RestoreFlags = PassphraseFlags & {
   readonly identity?: string
   readonly force?: boolean
   readonly withoutSecret?: boolean
@@ -27,8 +59,8 @@ export type RestoreFlags = PassphraseFlags & {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev restore` and returns the exit code. */
-export async function restoreCommand(
+/** Replaces the database by the backup and returns the exit code. */
+async function restoreCommand(
   context: CliContext,
   source: string,
   flags: RestoreFlags,
@@ -42,6 +74,7 @@ export async function restoreCommand(
   const key = await readKey(context, file, flags)
   const { force = false, withoutSecret = false } = flags
   const database = resolve(fileOf(databaseUrl(config)))
+  const { restore } = await import('../maintenance/restore.ts')
   const stop = startInterruption(context, 'removing the unfinished copy')
   try {
     const input = { file, database, place: config, key, force, withoutSecret }
@@ -64,6 +97,7 @@ async function readKey(
   file: string,
   flags: RestoreFlags,
 ): Promise<DecryptionKey | null> {
+  const { encryptionOf } = await import('../maintenance/age-file.ts')
   const encryption = await encryptionOf(file)
   if (encryption === null) return null
   if (encryption === 'recipients') {

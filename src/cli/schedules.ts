@@ -2,11 +2,11 @@ import type { Command } from 'commander'
 import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { noSuchCommand } from './commands/help.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { parseClasses, parseInteger } from './flag-values.ts'
+import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemoteSchedules,

@@ -17,7 +17,7 @@ import type { Log } from '../platform/log.ts'
 import { createSecretBox, type SecretBox } from '../platform/secret-box.ts'
 import { listWebhooks } from '../webhooks/endpoint-store.ts'
 import type { CliContext } from './context.ts'
-import { isShared } from './database.ts'
+import { isShared } from './database-location.ts'
 import { printMessage } from './print.ts'
 
 type SecretLocation = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>

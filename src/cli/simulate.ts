@@ -1,33 +1,59 @@
 import { fstatSync, readFileSync } from 'node:fs'
+import type { Command } from 'commander'
 import { formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
-import { answerLines } from '../simulator/line-service.ts'
-import {
-  type DomainPlan,
-  EXAMPLE_FILE,
-  readScenario,
-  type Scenario,
-} from '../simulator/scenario.ts'
-import { type Simulator, startSimulator } from '../simulator/simulator.ts'
-import { type CliContext, type CliInput, inCwd } from './context.ts'
+import type { DomainPlan, Scenario } from '../simulator/scenario.ts'
+import type { Simulator } from '../simulator/simulator.ts'
+import { type CliContext, type CliInput, inCwd, type SetExitCode } from './context.ts'
+import { worksWithoutData } from './ev-command.ts'
 import { parsePort } from './flag-values.ts'
 import { table } from './table.ts'
 import { widthOf } from './width.ts'
 
-export type SimulateFlags = {
+const EXAMPLES = `
+Examples:
+  ev simulate --example > scenario.json
+  ev simulate scenario.json --smtp-port 2525 --dns-port 5353
+  ev simulate scenario.json --json
+
+The simulator listens on loopback addresses only, so other machines cannot reach it, and it sends no mail. Each mail
+server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
+counters. With --json, it reads the commands "counters" and "reset" from stdin, one per line.`
+
+export function defineSimulate(
+  simulate: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  worksWithoutData(simulate)
+  simulate
+    .argument('[scenario]', 'scenario file, JSON (default: the example)')
+    .option('--smtp-port <n>', 'port of all mail servers (default: a free port)')
+    .option('--dns-port <n>', 'port of the DNS server (default: a free port)')
+    .option('--example', 'print an example scenario')
+    .option('--json', 'print JSON: the endpoints, and the counters at the end')
+    .option('--debug', 'print stack traces')
+    .addHelpText('after', EXAMPLES)
+    .action(async (scenario: string | undefined, flags) => {
+      setExitCode(await simulateCommand(context, scenario, flags))
+    })
+}
+
+type SimulateFlags = {
   readonly smtpPort?: string
   readonly dnsPort?: string
   readonly example?: boolean
   readonly json?: boolean
 }
 
-/** Runs `ev simulate` until it is stopped, and returns the exit code. */
-export async function simulateCommand(
+/** Runs the simulator until it is stopped, and returns the exit code. */
+async function simulateCommand(
   context: CliContext,
   file: string | undefined,
   flags: SimulateFlags,
 ): Promise<number> {
+  const { EXAMPLE_FILE, readScenario } = await import('../simulator/scenario.ts')
   if (flags.example === true) {
     context.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
     return 0
@@ -39,6 +65,7 @@ export async function simulateCommand(
     ...readScenario(file === undefined ? EXAMPLE_FILE : inCwd(context, file)),
     ...ports,
   }
+  const { startSimulator } = await import('../simulator/simulator.ts')
   const simulator = await startSimulator(scenario)
   const stopped = untilStopped(context, flags.json === true ? simulator : null)
   if (flags.json === true) say(JSON.stringify(endpointsObject(simulator, scenario)))
@@ -82,6 +109,7 @@ async function serveCommands(
   simulator: Simulator,
   signalled: Promise<void>,
 ): Promise<void> {
+  const { answerLines } = await import('../simulator/line-service.ts')
   const inputEnded = answerLines(simulator, stdin, line => void stdout.write(`${line}\n`))
   await (isProgramInput(stdin) ? Promise.race([signalled, inputEnded]) : signalled)
   stdin.destroy()

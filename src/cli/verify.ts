@@ -1,34 +1,61 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { composeEngine } from '../compose/engine.ts'
-import type { Config } from '../config/settings.ts'
-import { detectDialect } from '../csv/csv.ts'
-import { cleanAddress } from '../engine/address/address.ts'
-import { CONNECTION_REJECTED } from '../engine/probe/mx-group-probe.ts'
-import { DEFAULT_ACTION_POLICY, decide } from '../engine/verdict/action.ts'
-import { type Include, presentResult } from '../engine/verdict/present-result.ts'
+import { type Command, Option } from 'commander'
+import { DEFAULT_ACTION_POLICY } from '../engine/verdict/action.ts'
+import type { Include } from '../engine/verdict/present-result.ts'
 import { type Result, toClass } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
-import type { Log } from '../platform/log.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { rowText } from './bulk/row-text.ts'
-import { type CliContext, externalDepsFrom } from './context.ts'
+import type { CliContext, SetExitCode } from './context.ts'
+import { worksOnService } from './ev-command.ts'
 import { EXIT_CODES } from './exit.ts'
-import type { LocalFeedback } from './local-feedback.ts'
-import { stderrLog } from './log.ts'
 import { printJson, printMessage } from './print.ts'
-import { createOutboundHint } from './reachability-hint.ts'
-import { type Verified, verifyRemotely } from './remote/verify.ts'
-import { resultsText, resultText } from './result-text.ts'
+import type { Verified, Verifier } from './remote/verify.ts'
 import { connectService, type ServiceFlags } from './service.ts'
-import { heloHint, readConfig } from './settings.ts'
-import { terminalWidth } from './width.ts'
+import { addSettings, readConfig } from './settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev verify ann@example.com
+  ev verify --explain ann@example.com
+  ev verify --json --include flags,evidence ann@example.com bob@example.org
+  ev verify - --format csv < addresses.txt
+
+Exit codes: 0 all addresses are deliverable; 1 at least one is risky or undeliverable; 2 at least one is unknown, and the others are deliverable.`
+
+export function defineVerify(verify: Command, context: CliContext, setExitCode: SetExitCode): void {
+  worksOnService(verify)
+  verify
+    .argument('<address...>', 'address to verify; - reads addresses from stdin, one per line')
+    .addOption(
+      new Option('--format <format>', 'output format (default: text)').choices([
+        ...['text', 'json', 'ndjson', 'csv'],
+      ]),
+    )
+    .addOption(
+      new Option('--json', 'print JSON: one object, or an array for several addresses').conflicts(
+        'format',
+      ),
+    )
+    .addOption(
+      new Option('--ndjson', 'print one JSON object per line, as results arrive').conflicts([
+        ...['json', 'format'],
+      ]),
+    )
+    .option('--include <field,…>', 'add fields to the JSON: flags, evidence')
+    .option('--explain', 'show the SMTP dialogue with the mail server')
+    .option('--no-smtp', 'skip the SMTP check')
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
+    .addHelpText('after', EXAMPLES)
+    .action(async (addresses: string[], flags) => {
+      setExitCode(await verifyCommand(context, addresses, flags))
+    })
+  addSettings(verify, context)
+}
 
 type VerifyFormat = 'text' | 'json' | 'ndjson' | 'csv'
 
-export type VerifyFlags = ServiceFlags & {
+type VerifyFlags = ServiceFlags & {
   readonly format?: VerifyFormat
   readonly json?: boolean
   readonly ndjson?: boolean
@@ -40,22 +67,11 @@ export type VerifyFlags = ServiceFlags & {
   readonly [setting: string]: unknown
 }
 
-/** The dialect of a list of addresses, so that CSV has the columns of `ev bulk`. */
-const LIST_OF_ADDRESSES = detectDialect(new TextEncoder().encode('email\n'), { header: true })
-
 /** Addresses verified at the same time; more would only wait for the limits of operators. */
 const PARALLEL_MAX = 20
 
-/** Where addresses are verified: by an engine in this process, or by a service. */
-type Verifier = {
-  verify(address: string): Promise<Verified>
-  /** Prints what the results say about this machine. */
-  printNotes(results: readonly Result[]): void
-  close(): Promise<void>
-}
-
-/** Runs `ev verify` and returns the exit code. */
-export async function verifyCommand(
+/** Verifies the addresses and returns the exit code. */
+async function verifyCommand(
   context: CliContext,
   addresses: readonly string[],
   flags: VerifyFlags,
@@ -65,31 +81,31 @@ export async function verifyCommand(
   const hasNotes = format === 'text' && !flags.quiet
   // A dialogue belongs to its address, so --explain prints several addresses one below the other.
   const isTable = format === 'text' && !flags.explain && isSeveral(addresses)
-  const verifier =
-    flags.service === undefined
-      ? await createLocalVerifier(context, flags, { isText: format === 'text', hasNotes })
-      : await createRemoteVerifier(flags.service, flags)
-  const verify = (text: string) => verifier.verify(cleaned(context, text, !hasNotes))
+  const verifier = await createVerifier(context, flags, { isText: format === 'text', hasNotes })
+  const { cleanAddress } = await import('../engine/address/address.ts')
+  const { resultText, resultsText } = await import('./result-text.ts')
+  const verify = (given: string) => {
+    const { text, notes } = cleanAddress(given)
+    if (hasNotes && notes.length > 0) {
+      printMessage(context, 'note', `Removed from the address: ${notes.join(', ')}.`)
+    }
+    return verifier.verify(text)
+  }
   const progress = isTable && hasNotes ? await showProgress(context) : null
-  const csv = rowText('csv', LIST_OF_ADDRESSES, { raw: false, policy: DEFAULT_ACTION_POLICY })
+  const csv = format === 'csv' ? await createCsvText() : null
   const print = (verified: Verified) => {
-    const { result, decision, toObject } = verified
     progress?.add()
-    if (format === 'ndjson') {
-      context.stdout.write(`${JSON.stringify(toObject(include))}\n`)
+    if (csv !== null) for (const text of csv.rows(verified)) context.stdout.write(text)
+    else if (format === 'ndjson') {
+      context.stdout.write(`${JSON.stringify(verified.toObject(include))}\n`)
     } else if (format === 'text' && !isTable) {
       context.stdout.write(`${resultText(context, verified)}\n`)
-    } else if (format === 'csv') {
-      const row = { row: 1, line: 1, text: result.email, cells: [result.email] }
-      for (const text of csv.rows([{ row, result, action: decision.action }])) {
-        context.stdout.write(text)
-      }
     }
   }
   const stop = () => context.exit(EXIT_CODES.interrupted)
   context.signals.once('SIGINT', stop)
   try {
-    if (format === 'csv') context.stdout.write(csv.begin)
+    if (csv !== null) context.stdout.write(csv.begin)
     const verified = await inOrder(textsOf(context, addresses), verify, print)
     const results = verified.map(({ result }) => result)
     progress?.end()
@@ -109,61 +125,34 @@ export async function verifyCommand(
   }
 }
 
-type NoteOptions = {
-  readonly isText: boolean
-  /** Whether notes about the settings are printed. */
-  readonly hasNotes: boolean
-}
-
-async function createLocalVerifier(
+async function createVerifier(
   context: CliContext,
   flags: VerifyFlags,
-  { isText, hasNotes }: NoteOptions,
+  notes: { readonly isText: boolean; readonly hasNotes: boolean },
 ): Promise<Verifier> {
-  const config = readConfig(context, flags)
-  const log = stderrLog(context, config, () => terminalWidth(context, context.stderr))
-  const reachability = createOutboundHint(isText ? withoutRejections(log) : log, config)
-  const engine = composeEngine(config, externalDepsFrom(context, reachability.log), {
-    sandbox: flags.sandbox ?? false,
-  })
-  const feedback = flags.sandbox ? null : await findFeedback(context, config)
-  const options = {
-    checkSmtp: flags.smtp ?? true,
-    ...(flags.explain ? { include: ['dialogue' as const] } : {}),
+  const { service, sandbox = false, smtp: checkSmtp = true, explain: withDialogue = false } = flags
+  if (service === undefined) {
+    const { createLocalVerifier } = await import('./local/verify.ts')
+    const config = readConfig(context, flags)
+    return createLocalVerifier(context, config, { sandbox, checkSmtp, withDialogue, ...notes })
   }
-  return {
-    async verify(address) {
-      const found = await engine.verify(address, options)
-      const result = feedback === null ? found : await feedback.adjust(found)
-      return {
-        result,
-        decision: decide(result, config.actionPolicy),
-        toObject: include => presentResult(result, include, config.actionPolicy),
-      }
-    },
-    printNotes(results) {
-      for (const result of results) reachability.note(result)
-      const outboundHint = reachability.atEnd()
-      if (outboundHint !== null) printMessage(context, 'warning', outboundHint)
-      const hint = hasNotes && reachability.hasReached() ? heloHint(config) : null
-      if (hint !== null) printMessage(context, 'note', hint)
-    },
-    async close() {
-      await engine.close()
-      await feedback?.close()
-    },
-  }
+  const { createRemoteVerifier } = await import('./remote/verify.ts')
+  const client = await connectService(service, { sandbox })
+  return createRemoteVerifier(client, { checkSmtp, withDialogue })
 }
 
-async function createRemoteVerifier(
-  service: NonNullable<VerifyFlags['service']>,
-  { sandbox = false, smtp = true, explain = false }: VerifyFlags,
-): Promise<Verifier> {
-  const client = await connectService(service, { sandbox })
+/** Formats results as CSV with the columns of `ev bulk`. */
+async function createCsvText() {
+  const { detectDialect } = await import('../csv/csv.ts')
+  const { rowText } = await import('./bulk/row-text.ts')
+  const dialect = detectDialect(new TextEncoder().encode('email\n'), { header: true })
+  const { begin, rows } = rowText('csv', dialect, { raw: false, policy: DEFAULT_ACTION_POLICY })
   return {
-    verify: address => verifyRemotely(client, address, { checkSmtp: smtp, withDialogue: explain }),
-    printNotes() {},
-    async close() {},
+    begin,
+    rows({ result, decision }: Verified) {
+      const row = { row: 1, line: 1, text: result.email, cells: [result.email] }
+      return rows([{ row, result, action: decision.action }])
+    },
   }
 }
 
@@ -185,20 +174,6 @@ async function showProgress(context: CliContext) {
 }
 
 const isSeveral = (addresses: readonly string[]) => addresses.length > 1 || addresses[0] === '-'
-
-/** Drops the warning about a server that rejected the connection: the text of a result has it. */
-const withoutRejections = (log: Log): Log => ({
-  ...log,
-  warn: (message, fields) => message !== CONNECTION_REJECTED && log.warn(message, fields),
-})
-
-/** Loads the code of the database only if there is one: most users of `ev verify` have none. */
-async function findFeedback(context: CliContext, config: Config): Promise<LocalFeedback | null> {
-  const file = /^sqlite:(.+)/.exec(config.database)?.[1] ?? join(config.dataDir, 'ev.sqlite')
-  if (!existsSync(file)) return null
-  const { openLocalFeedback } = await import('./local-feedback.ts')
-  return openLocalFeedback(context, config)
-}
 
 /** Verifies a few at a time and prints each result as soon as all results before it are printed. */
 async function inOrder(
@@ -232,15 +207,6 @@ async function* textsOf(context: CliContext, addresses: readonly string[]): Asyn
         if (line.trim() !== '') yield line
       }
   }
-}
-
-/** Removes text pasted around an address, and prints a note. */
-function cleaned(context: CliContext, text: string, quiet: boolean): string {
-  const { text: address, notes } = cleanAddress(text)
-  if (!quiet && notes.length > 0) {
-    printMessage(context, 'note', `Removed from the address: ${notes.join(', ')}.`)
-  }
-  return address
 }
 
 function includes(flags: VerifyFlags): Include[] {

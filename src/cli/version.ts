@@ -1,8 +1,22 @@
-import { type CliContext, version } from './context.ts'
+import type { Command } from 'commander'
+import { type CliContext, type SetExitCode, version } from './context.ts'
+import { worksWithoutData } from './ev-command.ts'
 import { printJson } from './print.ts'
 
-/** Runs `ev version`, which prints what a bug report needs, and returns the exit code. */
-export function versionCommand(
+export function defineVersion(
+  command: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  worksWithoutData(command)
+  command
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev version\n  ev version --json')
+    .action(flags => setExitCode(versionCommand(context, flags)))
+}
+
+/** Prints what a bug report needs. */
+function versionCommand(
   context: CliContext,
   { json = false }: { readonly json?: boolean },
 ): number {

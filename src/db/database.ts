@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, sleep, yieldToEventLoop } from '../platform/clock.ts'
 import { retry } from '../platform/retry.ts'
+import { fileOf, isPostgresUrl } from './database-url.ts'
 import { migrate } from './migrate.ts'
 import {
   ConnectBackoff,
@@ -65,11 +66,8 @@ export function openDatabase(
   return isPostgresUrl(url) ? openServer(url, clock, options) : openSqlite(url, clock)
 }
 
-/** Whether the URL names a PostgreSQL database, which several machines may share. */
-export const isPostgresUrl = (url: string) => /^postgres(ql)?:/.test(url)
-
 async function openSqlite(url: string, clock: Clock): Promise<Database> {
-  const file = url.replace(/^sqlite:/, '')
+  const file = fileOf(url)
   try {
     const sqlite = await retryWhileBusy({ clock }, async () => openFile(file))
     const timeSlice = new TimeSlice(clock)

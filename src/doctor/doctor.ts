@@ -1,5 +1,5 @@
 import { withoutPassword } from '../config/values.ts'
-import { isPostgresUrl } from '../db/database.ts'
+import { isPostgresUrl } from '../db/database-url.ts'
 import { inspectServer } from '../db/postgres/inspect.ts'
 import { OUTAGE_REMEDY } from '../db/unusable.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'

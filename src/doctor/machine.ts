@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { report } from 'node:process'
-import { isPostgresUrl } from '../db/database.ts'
+import { isPostgresUrl } from '../db/database-url.ts'
 import { inspectDatabase } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatBytes, formatNumber } from '../platform/format.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
-import { isPostgresUrl } from '../db/database.ts'
+import { fileOf, isPostgresUrl } from '../db/database-url.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 
 /** Row counts of a database. */
@@ -22,7 +22,7 @@ export type Contents = {
  */
 export function copyFile(url: string, target: string): void {
   if (isPostgresUrl(url)) throw notAFile()
-  const sqlite = new SqliteDatabase(url.replace(/^sqlite:/, ''), { readonly: true })
+  const sqlite = new SqliteDatabase(fileOf(url), { readonly: true })
   try {
     sqlite.prepare('vacuum into ?').run(target)
   } finally {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
+import { fileOf } from '../db/database-url.ts'
 import { migrationSource } from '../db/migrate.ts'
 import { errorMessage } from '../platform/error.ts'
 
@@ -12,7 +13,7 @@ type DatabaseInfo =
 
 /** Inspects the database of a `sqlite:FILE` URL without creating or migrating it. */
 export function inspectDatabase(url: string): DatabaseInfo {
-  const file = url.replace(/^sqlite:/, '')
+  const file = fileOf(url)
   if (!existsSync(file)) return { kind: 'absent', file }
   try {
     const sqlite = new SqliteDatabase(file, { readonly: true, timeout: LOCK_WAIT_MS })

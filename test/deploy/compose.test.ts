@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
-import { STOP_MS_MAX } from '../../src/cli/serve/serve.ts'
+import { STOP_MS_MAX } from '../../src/cli/serve/run-service.ts'
 import { jsonArguments, readStages } from '../support/image.ts'
 import { durationMs, readVariables, readYaml, unknownSettings } from '../support/manifest.ts'
 import { readDoc } from '../support/markdown.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { STOP_MS_MAX as SERVE_STOP_MS_MAX } from '../../src/cli/serve/serve.ts'
-import { STOP_MS_MAX as WORKER_STOP_MS_MAX } from '../../src/cli/serve/worker.ts'
+import { STOP_MS_MAX as SERVE_STOP_MS_MAX } from '../../src/cli/serve/run-service.ts'
+import { STOP_MS_MAX as WORKER_STOP_MS_MAX } from '../../src/cli/serve/run-worker.ts'
 import { emptyFolder, startEv } from '../support/cli.ts'
 import { environmentOf, jsonArguments, lastArguments, readStages } from '../support/image.ts'
 import { readYaml, unknownSettings } from '../support/manifest.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { resumeBulk } from '../../src/cli/bulk/bulk.ts'
+import { resumeBulk } from '../../src/cli/bulk/bulk-on-machine.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, memoryContext, type Ran, runEv, withRelativePaths } from '../support/cli.ts'

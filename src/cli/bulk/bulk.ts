@@ -1,417 +1,104 @@
-import { createHash } from 'node:crypto'
-import { listFiles } from '../../compose/engine.ts'
-import type { Config } from '../../config/settings.ts'
-import type { ListDialect } from '../../csv/csv.ts'
-import { type Database, openDatabase, type Trx, write } from '../../db/database.ts'
+import { type Command, Option } from 'commander'
+import type { CliContext, SetExitCode } from '../context.ts'
+import { MachineOption, worksOnService } from '../ev-command.ts'
 import {
-  acquireLock,
-  jobLock,
-  type Lock,
-  type LockPlace,
-  refuseHardLinks,
-} from '../../db/file-lock.ts'
-import type { Address } from '../../engine/address/address.ts'
-import { type ListLoader, openLists } from '../../engine/lists.ts'
-import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
-import type { Result } from '../../engine/verdict/verdict.ts'
-import { getComplaintRate } from '../../feedback/feedback-counts.ts'
-import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
-import { presentBounces, presentProjection } from '../../feedback/present-projection.ts'
-import { type BounceProjection, projectBounces, projectList } from '../../feedback/projection.ts'
-import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
-import { deleteJobsBefore } from '../../jobs/delete-job.ts'
-import { createExternalReader } from '../../jobs/import/external-results.ts'
-import { createFirstFilter } from '../../jobs/import/import-counter.ts'
-import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
-import { canonicalPath } from '../../platform/directory.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatNumber, pluralize } from '../../platform/format.ts'
-import type { CliContext } from '../context.ts'
-import { fileOf, isShared, listsUrl } from '../database.ts'
-import { EXIT_CODES } from '../exit.ts'
-import { parseActions, parseMetadataFlags } from '../flag-values.ts'
-import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
-import { LiveText } from '../live-text.ts'
-import { stderrLog } from '../log.ts'
-import { fitToOpenFiles } from '../open-files.ts'
-import { printJson, printMessage } from '../print.ts'
-import { createOutboundHint, type OutboundHint } from '../reachability-hint.ts'
-import { heloHint, readConfig } from '../settings.ts'
-import { reloadOnSighup } from '../sighup.ts'
-import { startInterruption } from '../stop-signals.ts'
-import { wrapLines } from '../width.ts'
-import { checkExternalDate, parseExternalDate } from './external-date.ts'
-import { type ListFile, openList } from './list-file.ts'
-import { getResumableJob, openJob, sourceKeyFor } from './list-job.ts'
-import {
-  type BulkSource,
-  readAsBefore,
-  readSource,
-  type SourceFlags,
-  toFlags,
-  toSource,
-} from './list-source.ts'
-import { downloadList, isUrl, nameOfUrl } from './list-url.ts'
-import { type WrittenOutput, writeOutput } from './output.ts'
-import { checkRowCount, nameFiles, type OutputFile, prepareOutput } from './output-plan.ts'
-import { resolveOutput } from './output-sink.ts'
-import { identifyFiles, refuseForeignFiles } from './own-output.ts'
-import { rowText } from './row-text.ts'
-import { formatRate, formatRates, summaryObject, summaryText } from './summary.ts'
-import { work } from './work.ts'
+  deduplicateOption,
+  metadataOption,
+  OUTPUT_FORMATS,
+  parseRate,
+  vocabularyOption,
+} from '../flag-values.ts'
+import { addSettings } from '../settings.ts'
 
-export type BulkFlags = SourceFlags &
-  ResumeFlags & {
-    readonly fresh?: boolean
-  }
+const EXAMPLES = `
+Examples:
+  ev bulk list.csv
+  ev bulk list.csv -o good.csv --only deliverable
+  ev bulk list.csv -o out.csv --split
+  ev bulk list.csv -o send.csv --action send,send_with_care --fail-above 3%
+  ev bulk customers.csv --column "Work email" -o out.csv
+  ev bulk customers.xlsx --sheet Customers
+  ev bulk list.csv.gz -o out.xlsx
+  ev bulk https://files.example.com/list.csv
+  ev bulk s3://bucket/list.csv
+  cat list.txt | ev bulk - -o - --format ndjson
 
-/** The output is optional on the command line, and metadata is text there. */
-type GivenFlags = Partial<Omit<SourceFlags, 'metadata'>> &
-  ResumeFlags &
-  Pick<BulkFlags, 'fresh'> & { readonly metadata?: readonly string[] }
+Without -o, the results of list.csv are written to list.verified.csv, and those of customers.xlsx to
+customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 
-/** Flags that are not stored with a job: verbosity and settings. */
-export type ResumeFlags = {
-  readonly quiet?: boolean
-  /** Replaces files that ev did not write. */
-  readonly force?: boolean
-  readonly json?: boolean
-  /** The share of bounces, 0 to 1, above which the exit code is 1. */
-  readonly failAbove?: number
-  readonly [setting: string]: unknown
-}
+Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.
 
-/** Runs `ev bulk` and returns the exit code. */
-export async function bulkCommand(
-  context: CliContext,
-  file: string,
-  flags: GivenFlags,
-): Promise<number> {
-  // A PostgreSQL URL in the environment or the config file is meant for the service and is ignored
-  // here. As a flag it is meant for this command, which cannot use it.
-  if (flags.database !== undefined && isShared(readConfig(context, flags)))
-    throw unsupportedDatabase(context, flags)
-  const { list, output, format } = nameFiles(context, file, flags)
-  checkExternalDate(flags)
-  const metadata = parseMetadataFlags(flags.metadata)
-  return bulk(context, list, { ...flags, format, output, metadata }, null)
-}
+With --url, ev uploads the list to the service, waits for it and downloads the results. Ctrl-C stops only the waiting.
+The same command continues with the same job for 24 hours; --fresh creates another one.
 
-const unsupportedDatabase = (context: CliContext, flags: GivenFlags) =>
-  new EvError(
-    'usage',
-    `"ev bulk" stores lists in a local file, ${fileOf(listsUrl(readConfig(context, flags)))}, not in PostgreSQL. Omit --database, or use --database sqlite:FILE. To process a list on several machines, submit it to "ev serve" with POST /v1/verify/file.`,
-  )
+Exit codes: 0 the output is complete; 1 it is complete, but its mail is expected to bounce above --fail-above.`
 
-/** Resumes a stopped job with the options of its command, and returns the exit code. */
-export async function resumeBulk(
-  context: CliContext,
-  jobId: string,
-  flags: ResumeFlags,
-): Promise<number> {
-  const job = await getResumableJob(context, readConfig(context, flags), jobId)
-  const source = readSource(job)
-  return bulk(context, source.path, { ...flags, ...toFlags(source), fresh: false }, job)
-}
-
-/** Processes a list. `resumed` is the job that must match it; null if any job may. */
-async function bulk(
-  context: CliContext,
-  file: string,
-  flags: BulkFlags,
-  resumed: Job | null,
-): Promise<number> {
-  const live = new LiveText(context)
-  const warn = (text: string) => live.print(`${wrapLines(`note: ${text}`, live.width)}\n`)
-  const config = fitToOpenFiles(readConfig(context, flags), flags.quiet ? () => {} : warn)
-  const stderr = { write: (text: string) => live.print(text) }
-  const log = stderrLog({ stderr, clock: context.clock }, config, () => live.width)
-  const reachability = createOutboundHint(log, config)
-  const lists = openLists(listFiles(config))
-  const stopReloading = reloadOnSighup(context, lists, flags, reachability.log)
-  try {
-    return await processList(context, { file, flags, resumed, config, reachability, lists, live })
-  } finally {
-    stopReloading()
-  }
-}
-
-type BulkInput = {
-  readonly file: string
-  readonly flags: BulkFlags
-  readonly resumed: Job | null
-  readonly config: Config
-  readonly reachability: OutboundHint
-  readonly lists: ListLoader
-  readonly live: LiveText
-}
-
-async function processList(
-  context: CliContext,
-  { file, flags, resumed, config, reachability, lists, live }: BulkInput,
-): Promise<number> {
-  const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
-  const files = await prepareOutput(context, file, flags)
-  const list = isUrl(file)
-    ? await openDownload(context, { file, flags, config, say })
-    : await openList(context, file, config.dataDir, listOptions(flags, resumed))
-  refuseHardLinks(fileOf(listsUrl(config)))
-  const database = await openDatabase(listsUrl(config), context.clock)
-  const locks: Lock[] = []
-  try {
-    const sourceKey = sourceKeyFor(list, flags, config)
-    // Acquire the lock before reading the job, so that no other process can change it in between.
-    locks.push(
-      lockOrThrow(jobLock(database.file, config.dataDir, sourceKey), 'is processing this list'),
+export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetExitCode): void {
+  bulk
+    .argument('<file>', 'list to verify: a file, an https:// or s3:// URL, or - for stdin')
+    .option(
+      '-o, --output <file>',
+      'output file, such as out.csv, out.csv.gz or out.xlsx; - for stdout (default: list.verified.csv)',
     )
-    for (const { path } of files.filter(one => one.path !== '-')) {
-      const place = [config.dataDir, `output_${outputKey(path)}`] as const
-      locks.push(lockOrThrow(place, `writes to ${path}`))
-    }
-    if (!flags.force) await refuseForeignFiles(database, files)
-    // The lock protects the job of this list from deletion, however old the job is.
-    await cleanUp(context, database, config)
-    if (flags.sandbox) say(SIMULATED)
-    const external = flags.keepExternal
-      ? readExternal(database, config, { list, lists, flags })
-      : null
-    const job = await openJob(context, database, {
-      sourceKey,
-      list,
-      flags,
-      resumed,
-      say,
-      external,
+    .option('--column <name|n>', 'column with the addresses, by name or number')
+    .option('--sheet <name>', 'sheet of the workbook (default: the first visible one)')
+    .option('--encoding <name>', 'encoding of the list, such as windows-1252 (default: detected)')
+    .option('--no-header', 'treat the first row as data, not as a header')
+    .option(
+      '--all-addresses',
+      'verify every address in a row, each as a separate row (default for lists without a header)',
+    )
+    .option('--no-all-addresses', 'verify one address per row, from the address column')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'output format (default: from the name of the output file, otherwise csv)',
+      ).choices(OUTPUT_FORMATS),
+    )
+    .option(
+      '--only <class,…>',
+      'write only these classes: deliverable, risky, undeliverable, unknown',
+    )
+    .option(
+      '--action <action,…>',
+      'write only rows with these actions: send, send_with_care, retry_later, suppress',
+    )
+    .addOption(vocabularyOption())
+    .option(
+      '--keep-external',
+      'keep recent results of other services that the list has, and do not verify their rows',
+    )
+    .option(
+      '--external-date <date>',
+      'when the list with these results was exported, such as 2026-03-01, if it has no dates',
+    )
+    .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
+    .addOption(deduplicateOption('write'))
+    .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
+    .addOption(
+      new MachineOption(
+        '--fail-above <rate>',
+        'exit with 1 if more of the mail to the written rows is expected to bounce, such as 3%',
+      ).argParser((value: string) => parseRate('--fail-above', value)),
+    )
+    .addOption(
+      new MachineOption('--no-wait', 'finish without waiting for greylisting, pauses and blocks'),
+    )
+    .option('--force', 'replace an output file that ev did not write')
+    .option('--fresh', 'discard an unfinished run of this list and start over')
+    .addOption(metadataOption('attach a key and a value to the job'))
+    .option('--sandbox', 'simulate results; the prefix of an address selects its result')
+    .option('--json', 'print the summary as JSON on stdout')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags) => {
+      if (flags.service === undefined) {
+        const { bulkOnMachine } = await import('./bulk-on-machine.ts')
+        setExitCode(await bulkOnMachine(context, file, flags))
+      } else {
+        const { bulkOnService } = await import('./bulk-on-service.ts')
+        setExitCode(await bulkOnService(context, file, flags))
+      }
     })
-    checkRowCount(job.total, flags.format)
-    const hint = flags.sandbox || job.state === 'completed' ? null : heloHint(config)
-    if (hint !== null) say(`note: ${hint}`)
-    return await finish(context, database, config, {
-      list: readAsBefore(list, job),
-      lists,
-      files,
-      flags,
-      job,
-      policy: config.actionPolicy,
-      reachability,
-      live,
-      say,
-    })
-  } finally {
-    for (const lock of locks) lock.release()
-    await database.close()
-  }
-}
-
-/** Returns what reads the results of other services that rows keep. */
-function readExternal(
-  database: Database,
-  config: Config,
-  { list, lists, flags }: Pick<BulkInput, 'lists' | 'flags'> & { readonly list: ListFile },
-) {
-  const feedback = new FeedbackKnowledge(database, config)
-  return {
-    reader: createExternalReader(list.dialect, {
-      exportedAt: parseExternalDate(flags.externalDate),
-      now: database.clock.now(),
-      ...config,
-    }),
-    classify: (address: Address) => lists.classifier.of(address),
-    adjust: async (trx: Trx, results: readonly Result[]) =>
-      flags.sandbox ? results : feedback.adjust(trx, OWNER, results),
-  }
-}
-
-const SIMULATED =
-  'SIMULATED (--sandbox): no mail server is contacted. The prefix of an address chooses its result.'
-
-/** Downloads a list and opens the copy. */
-async function openDownload(
-  context: CliContext,
-  {
-    file,
-    flags,
-    config,
-    say,
-  }: Pick<BulkInput, 'file' | 'flags' | 'config'> & { readonly say: (text: string) => void },
-): Promise<ListFile> {
-  const name = nameOfUrl(file)
-  say(`Downloading ${name}.`)
-  const { path, digest } = await downloadList(context, config, file)
-  const options = { ...listOptions(flags, null), kept: true, name, digest }
-  return openList(context, path, config.dataDir, options)
-}
-
-const listOptions = (
-  { column, sheet, encoding, header, allAddresses }: BulkFlags,
-  resumed: Job | null,
-) => ({
-  ...(sheet === undefined ? {} : { sheet }),
-  ...(column === undefined ? {} : { column }),
-  ...(encoding === undefined ? {} : { encoding }),
-  ...(header === false ? { header } : {}),
-  ...(allAddresses === undefined ? {} : { allAddresses }),
-  ...(resumed === null ? {} : pickCopy(readSource(resumed))),
-})
-
-const pickCopy = ({ kept, name }: BulkSource) => ({ kept, name })
-
-/** Deletes expired jobs and cached answers. */
-async function cleanUp(
-  context: CliContext,
-  database: Database,
-  { dataDir, keepResultsMs }: Config,
-): Promise<void> {
-  const now = context.clock.now()
-  await deleteJobsBefore(database, dataDir, now - keepResultsMs)
-  await write(database, trx => deleteCachedAnswers(trx, now))
-}
-
-function lockOrThrow(place: LockPlace, activity: string): Lock {
-  const lock = acquireLock(...place)
-  if (lock !== null) return lock
-  throw new EvError(
-    'io',
-    `Another ev process ${activity}. Wait for it to finish, or stop it first.`,
-  )
-}
-
-/** Returns the lock key of an output: two runs that write to one file would mix their rows. */
-const outputKey = (path: string) => createHash('sha256').update(canonicalPath(path)).digest('hex')
-
-type BulkRun = {
-  readonly list: ListFile
-  readonly lists: ListLoader
-  readonly files: readonly OutputFile[]
-  readonly flags: BulkFlags
-  readonly job: Job
-  readonly policy: ActionPolicy
-  readonly reachability: OutboundHint
-  readonly live: LiveText
-  readonly say: (text: string) => void
-}
-
-/** Processes the job, writes the output and prints the summary. */
-async function finish(
-  context: CliContext,
-  database: Database,
-  config: Config,
-  run: BulkRun,
-): Promise<number> {
-  const { list, lists, files, flags, job, policy, reachability, live, say } = run
-  const clock = context.clock
-  const startedAt = clock.monotonicNow()
-  const interrupted =
-    job.state === 'completed'
-      ? false
-      : await work(context, database, config, { ...flags, log: reachability.log, lists, live }, job)
-  const now = await readJob(database, job.id)
-  if (interrupted) {
-    say(
-      `Stopped: ${formatNumber(now.done)} of ${formatNumber(now.total)} rows are finished and saved. To resume, run the same command again.`,
-    )
-    return EXIT_CODES.interrupted
-  }
-  if (!flags.force) await refuseForeignFiles(database, files)
-  // Nothing may fail after the list is marked as written: the same command would start over.
-  const model = await new FeedbackKnowledge(database, config).getBounceModel(OWNER)
-  const complaintRate = await getComplaintRate(database, OWNER)
-  const written = await writeResults(context, database, run)
-  await markFinished(context, database, config, run)
-  const tookMs = clock.monotonicNow() - startedAt
-  const doneNow = now.done - job.done
-  const { groups, writtenGroups } = written.counts
-  const projection = projectList(groups, { policy, model })
-  const { dialect } = list
-  say(summaryText(now, { doneNow, tookMs, written, projection, complaintRate, flags, dialect }))
-  const hint = reachability.atEnd()
-  if (hint !== null) printMessage(context, 'warning', hint)
-  const limit = flags.failAbove
-  const check =
-    limit === undefined ? null : checkBounces(projectBounces(writtenGroups, model), limit)
-  if (flags.json && flags.output !== '-') {
-    const shown = summaryObject(now, flags, written)
-    const projected = presentProjection(projection, complaintRate)
-    printJson(context, { ...shown, ...projected, ...(check === null ? {} : check.object) })
-  }
-  if (check?.message == null) return 0
-  printMessage(context, 'error', check.message)
-  return BOUNCES_EXIT_CODE
-}
-
-/**
- * Marks a list whose output is complete as finished, so that the same command starts over. The
- * output is what matters, so a failure is only a warning.
- */
-async function markFinished(
-  context: CliContext,
-  database: Database,
-  config: Config,
-  { list, files, flags, job }: BulkRun,
-): Promise<void> {
-  try {
-    const source = { ...toSource(list, flags), written: identifyFiles(files) }
-    await setSource(database, job.id, JSON.stringify(source))
-    await markWritten(database, job.id)
-    await deleteStdinCopy(database, config, job)
-  } catch (error) {
-    printMessage(
-      context,
-      'warning',
-      `The output is complete, but the list could not be marked as finished: ${errorMessage(error)}. The same command may write the output again.`,
-    )
-  }
-}
-
-/** The owner of lists and feedback of the command line. */
-const OWNER = ''
-
-/** The exit code if the projected bounce rate is above that of --fail-above. */
-const BOUNCES_EXIT_CODE = 1
-
-/** Compares the projected bounce rate of mail to the rows of the output with --fail-above. */
-function checkBounces(written: BounceProjection, limit: number) {
-  const isExceeded = written.rate > limit
-  return {
-    object: { fail_above: { limit, exceeded: isExceeded, ...presentBounces(written) } },
-    message: isExceeded
-      ? `Mail to the ${pluralize(written.addresses, 'address', 'addresses')} of the output is expected to bounce at ${formatRates(written)}, above --fail-above ${formatRate(limit)}.`
-      : null,
-  }
-}
-
-/**
- * Writes the output. Ctrl-C removes partial files. A device or pipe leaves no partial file, and
- * writing to it may block forever, so Ctrl-C then ends the process.
- */
-async function writeResults(
-  context: CliContext,
-  database: Database,
-  run: BulkRun,
-): Promise<WrittenOutput> {
-  const { list, files, flags, job, policy, reachability } = run
-  const { format = 'csv', raw = false, vocabulary } = flags
-  const createText = (dialect: ListDialect) => rowText(format, dialect, { raw, policy, vocabulary })
-  const hasFiles = files.some(({ path }) => path !== '-' && resolveOutput(path).isFile)
-  const stop = hasFiles ? startInterruption(context, 'removing the unfinished output') : null
-  try {
-    const { action, deduplicate } = flags
-    const actions = action === undefined ? null : parseActions(action)
-    const createFilter =
-      deduplicate === undefined ? null : () => createFirstFilter(deduplicate, context.random)
-    const options = {
-      createText,
-      format,
-      createFilter,
-      hasAction:
-        actions === null
-          ? null
-          : (result: Result) => actions.includes(decide(result, policy).action),
-      stopping: stop?.signal,
-      onResult: reachability.note,
-    }
-    return await writeOutput(context, files, list, { database, jobId: job.id }, options)
-  } finally {
-    stop?.dispose()
-  }
+  addSettings(bulk, context)
+  worksOnService(bulk)
 }

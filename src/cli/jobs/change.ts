@@ -31,7 +31,7 @@ async function resumeCommand(context: CliContext, id: string, flags: JobFlags): 
   const resumed = await backend.resume(id)
   if (resumed === null) {
     const { job_id: jobId } = await backend.get(id)
-    const { resumeBulk } = await import('../bulk/bulk.ts')
+    const { resumeBulk } = await import('../bulk/bulk-on-machine.ts')
     return resumeBulk(context, jobId, flags)
   }
   const { job, isRunning } = resumed

@@ -11,7 +11,8 @@ import { findContradictedReplies, REPLY_AGE_MAX_MS } from '../../feedback/replie
 import { getReplySums } from '../../feedback/reply-counts.ts'
 import { buildReport } from '../../feedback/report.ts'
 import type { CliContext } from '../context.ts'
-import { databaseUrl, openExisting } from '../database.ts'
+import { openExisting } from '../database.ts'
+import { databaseUrl } from '../database-location.ts'
 import type { FeedbackBackend, Report } from '../remote/feedback.ts'
 import { selectAccount } from '../select-account.ts'
 

@@ -3,7 +3,8 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import { EvError } from '../../platform/error.ts'
 import type { CliContext } from '../context.ts'
-import { databaseName, openExisting } from '../database.ts'
+import { openExisting } from '../database.ts'
+import { databaseName } from '../database-location.ts'
 
 /**
  * Calls `work` with the database and its accounts. Throws EvError('no_input') if there are none.

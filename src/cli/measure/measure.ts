@@ -1,15 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { extname } from 'node:path'
-import { composeEngine } from '../../compose/engine.ts'
-import type { EgressConfig } from '../../config/file-settings.ts'
-import { isFault } from '../../engine/address/address.ts'
-import { type Dial, tcpDial } from '../../engine/smtp/dial.ts'
-import { type Class, toClass } from '../../engine/verdict/verdict.ts'
+import type { Command } from 'commander'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { type CliContext, externalDepsFrom, inCwd } from '../context.ts'
-import { stderrLog } from '../log.ts'
+import { type CliContext, inCwd, type SetExitCode } from '../context.ts'
+import { worksWithoutData } from '../ev-command.ts'
+import { collect } from '../flag-values.ts'
 import { printJson, printMessage } from '../print.ts'
-import { readConfig } from '../settings.ts'
+import { addSettings, readConfig } from '../settings.ts'
 import { table } from '../table.ts'
 import { terminalWidth } from '../width.ts'
 import {
@@ -20,11 +17,47 @@ import {
   measureMarkdown,
   measureTables,
 } from './measure-page.ts'
-import { scoreVerdicts } from './score.ts'
-import { parseTool, runTool, type ToolSource, toMatchKey, type Verdicts } from './tool.ts'
-import { type KnownAddress, readTruthList } from './truth-list.ts'
 
-export type MeasureFlags = {
+const EXAMPLES = `
+Examples:
+  ev measure truth.csv
+  ev measure truth.csv --tool 'other=./other-tool --json' -o accuracy.md
+  ev measure truth.csv --results zerobounce=all_results.csv --no-ev
+
+The list has a column with addresses and a column "truth": exists or missing. A tool reads addresses
+from stdin, one per line, and writes CSV or JSON lines with the columns email and class, or in the
+words of another service.`
+
+export function defineMeasure(
+  measure: Command,
+  context: CliContext,
+  setExitCode: SetExitCode,
+): void {
+  worksWithoutData(measure)
+  measure
+    .argument('<file>', 'list of addresses with their truth')
+    .option(
+      '--tool <name=command>',
+      'also measure a command that reads addresses from stdin; repeat it for several',
+      collect,
+    )
+    .option(
+      '--results <name=file>',
+      'also measure results that a tool or a service has written; repeat it for several',
+      collect,
+    )
+    .option('--no-wait', 'do not retry greylisted and deferred addresses, which can take hours')
+    .option('--no-ev', 'do not verify the addresses with ev')
+    .option('-o, --output <file>', 'write a page to publish: .md or .html')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags) => {
+      setExitCode(await measureCommand(context, file, flags))
+    })
+  addSettings(measure, context)
+}
+
+type MeasureFlags = {
   readonly tool?: readonly string[]
   readonly results?: readonly string[]
   readonly output?: string
@@ -34,12 +67,13 @@ export type MeasureFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Runs `ev measure` and returns the exit code. */
-export async function measureCommand(
+/** Measures each tool, writes the page and returns the exit code. */
+async function measureCommand(
   context: CliContext,
   file: string,
   flags: MeasureFlags,
 ): Promise<number> {
+  const { parseTool } = await import('./tool.ts')
   const sources = [
     ...(flags.tool ?? []).map(value => parseTool('--tool', value)),
     ...(flags.results ?? []).map(value => parseTool('--results', value)),
@@ -48,9 +82,14 @@ export async function measureCommand(
   if (flags.ev === false && sources.length === 0) {
     throw new EvError('usage', 'Nothing to measure: --no-ev needs --tool or --results.')
   }
+  const { readTruthList } = await import('./truth-list.ts')
   const { addresses, skipped } = await readTruthList(inCwd(context, file))
+  const { measureEv, measureTool } = await import('./measure-tool.ts')
   const tools: Measured[] = []
-  if (flags.ev !== false) tools.push(await measureEv(context, flags, addresses))
+  if (flags.ev !== false) {
+    const wait = flags.wait ?? true
+    tools.push(await measureEv(context, readConfig(context, flags), { addresses, wait }))
+  }
   // One after the other: they would share the limits of servers, and the time of the machine.
   for (const source of sources) tools.push(await measureTool(context, source, addresses))
   const measurement: Measurement = {
@@ -84,82 +123,6 @@ async function writePage(path: string, page: string): Promise<void> {
     throw new EvError('cannot_write', `${path} cannot be written: ${errorMessage(error)}.`)
   })
 }
-
-async function measureEv(
-  context: CliContext,
-  flags: MeasureFlags,
-  addresses: readonly KnownAddress[],
-): Promise<Measured> {
-  const config = readConfig(context, flags)
-  const log = stderrLog(context, config, () => terminalWidth(context, context.stderr))
-  const deps = externalDepsFrom(context, log)
-  const counter = { connections: 0 }
-  const dial = countDials(deps.dial ?? tcpDial, counter)
-  const engine = composeEngine(config, { ...deps, dial }, { list: true })
-  const options = { forceRefresh: true, wait: flags.wait ?? true }
-  const startedAt = context.clock.monotonicNow()
-  const verdicts = new Map<string, Class>()
-  let blocks = 0
-  try {
-    const texts = addresses.map(({ address }) => address)
-    for await (const result of engine.verifyMany(texts, options)) {
-      const { address } = result.evidence
-      if (!isFault(address)) verdicts.set(toMatchKey(address), toClass(result.verdict))
-      if (result.verdict.reason === 'probe_blocked') blocks++
-    }
-  } finally {
-    await engine.close()
-  }
-  return {
-    name: 'ev',
-    score: score(addresses, verdicts),
-    seconds: (context.clock.monotonicNow() - startedAt) / 1_000,
-    connections: counter.connections,
-    blocks,
-  }
-}
-
-/** Counts the connections of all egresses. */
-function countDials(
-  dial: Dial | ((egress: EgressConfig) => Dial),
-  counter: { connections: number },
-): (egress: EgressConfig) => Dial {
-  return egress => {
-    const inner = typeof dial === 'function' ? dial(egress) : dial
-    return {
-      connect(to, signal) {
-        counter.connections++
-        return inner.connect(to, signal)
-      },
-      secure: (socket, host, signal) => inner.secure(socket, host, signal),
-    }
-  }
-}
-
-async function measureTool(
-  context: CliContext,
-  source: ToolSource,
-  addresses: readonly KnownAddress[],
-): Promise<Measured> {
-  const isFile = 'file' in source
-  const at = isFile ? { ...source, file: inCwd(context, source.file) } : source
-  const startedAt = context.clock.monotonicNow()
-  const verdicts = await runTool(
-    at,
-    addresses.map(({ address }) => address),
-    context.cwd,
-  )
-  return {
-    name: source.name,
-    score: score(addresses, verdicts),
-    seconds: isFile ? null : (context.clock.monotonicNow() - startedAt) / 1_000,
-    connections: null,
-    blocks: null,
-  }
-}
-
-const score = (addresses: readonly KnownAddress[], verdicts: Verdicts) =>
-  scoreVerdicts(addresses.map(({ key, truth }) => ({ truth, class: verdicts.get(key) ?? null })))
 
 const toObject = ({ tools, ...counts }: Measurement) => ({
   ...counts,

@@ -16,16 +16,31 @@ export type Verified = {
   toObject(include: readonly Include[]): object
 }
 
-type RemoteVerifyOptions = { readonly checkSmtp: boolean; readonly withDialogue: boolean }
+/** Where addresses are verified: by an engine in this process, or by a service. */
+export type Verifier = {
+  verify(address: string): Promise<Verified>
+  /** Prints what the results say about this machine. */
+  printNotes(results: readonly Result[]): void
+  close(): Promise<void>
+}
+
+export type VerifierOptions = { readonly checkSmtp: boolean; readonly withDialogue: boolean }
+
+/** Verifies addresses on a service. */
+export const createRemoteVerifier = (client: EvClient, options: VerifierOptions): Verifier => ({
+  verify: address => verifyRemotely(client, address, options),
+  printNotes() {},
+  async close() {},
+})
 
 /**
  * Verifies an address on a service. The stream has all parts of the result, and also a result for
  * an address that is not valid.
  */
-export async function verifyRemotely(
+async function verifyRemotely(
   { verify }: EvClient,
   email: string,
-  { checkSmtp, withDialogue }: RemoteVerifyOptions,
+  { checkSmtp, withDialogue }: VerifierOptions,
 ): Promise<Verified> {
   const dialogue: string[] = []
   const onStep = ({ text, step }: { readonly text: string; readonly step: string }) => {

@@ -10,11 +10,11 @@ import {
   SECRET_GRACE_MS,
 } from '../../webhooks/endpoint.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event-types.ts'
-import { noSuchCommand } from '../commands/help.ts'
 import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { collect, parseGrace } from '../flag-values.ts'
+import { noSuchCommand } from '../help.ts'
 import { printJson, printText, timeText } from '../print.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { widthOf } from '../width.ts'

@@ -3,6 +3,7 @@ import { html } from 'hono/html'
 import { listMembers } from '../../cluster/members.ts'
 import { readRates } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
+import { fileOf } from '../../db/database-url.ts'
 import type { DoctorCache } from '../../doctor/doctor-cache.ts'
 import type { MachineStatus } from '../../engine/machine-status.ts'
 import { isDomainKey } from '../../engine/probe/domain-blocks.ts'
@@ -77,8 +78,7 @@ async function processStatus(deps: HealthDeps, upMs: number): Promise<ProcessSta
     upMs,
     memoryBytes: deps.memoryBytes(),
     databaseBytes:
-      (await bytesOnServer(deps.database)) ??
-      (await databaseBytes(databaseUrl.replace(/^sqlite:/, ''))),
+      (await bytesOnServer(deps.database)) ?? (await databaseBytes(fileOf(databaseUrl))),
     freeBytes: (await deps.disk()).freeBytes,
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bulkCommand, resumeBulk } from '../../../src/cli/bulk/bulk.ts'
+import { bulkOnMachine, resumeBulk } from '../../../src/cli/bulk/bulk-on-machine.ts'
 import type { BulkSource } from '../../../src/cli/bulk/list-source.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
@@ -15,14 +15,14 @@ import { tempFolder } from '../../support/database.ts'
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 
 /** Creates a job without its output: `out.txt` is a link to /dev/full until it is removed. */
-async function stopped(flags: Parameters<typeof bulkCommand>[2] = {}, content = LIST) {
+async function stopped(flags: Parameters<typeof bulkOnMachine>[2] = {}, content = LIST) {
   const folder = tempFolder()
   const settings = { dataDir: join(folder, 'data'), quiet: true }
   const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.txt')]
   writeFileSync(list, content)
   const full = flags.split ? join(folder, 'out.risky.txt') : output
   symlinkSync('/dev/full', full)
-  const run = bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
+  const run = bulkOnMachine(memoryContext({ home: tempFolder() }).context, list, {
     ...settings,
     output,
     sandbox: true,
@@ -107,7 +107,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
   test('uses and stores the options of the latest command', async () => {
     const { folder, settings, list, output, job } = await stopped()
     const flags = { ...settings, sandbox: true, output, only: 'risky', format: 'json' as const }
-    expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
+    expect(await bulkOnMachine(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
     expect(JSON.parse(readFileSync(join(folder, 'out.txt'), 'utf8'))).toHaveLength(1)
     const now = await onlyJob(settings.dataDir)
     expect(now.id).toBe(job.id)
@@ -137,7 +137,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
     }
     await database.close()
     const flags = { ...settings, sandbox: true, output, column: 'new' }
-    expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
+    expect(await bulkOnMachine(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
     expect((await onlyJob(settings.dataDir)).id).toBe(job.id)
     const rows = rowsIn(join(folder, 'out.txt'))
     expect(rows.map(row => [row.new, row.ev_class])).toEqual([
@@ -210,7 +210,7 @@ describe.runIf(existsSync('/dev/full'))('a stopped job', () => {
       message: expect.stringContaining('is cancelled'),
     })
     expect(
-      await bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
+      await bulkOnMachine(memoryContext({ home: tempFolder() }).context, list, {
         ...settings,
         output,
         sandbox: true,

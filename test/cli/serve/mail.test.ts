@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mailTransport } from '../../../src/cli/serve/serve.ts'
+import { mailTransport } from '../../../src/cli/serve/run-service.ts'
 import { toConfig } from '../../../src/config/config.ts'
 
 const transportFor = (flags: Record<string, string>) =>

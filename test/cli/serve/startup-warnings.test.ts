@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { logStartupWarnings } from '../../../src/cli/serve/serve.ts'
+import { logStartupWarnings } from '../../../src/cli/serve/run-service.ts'
 import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { mail } from '../../support/engine.ts'
 import { countedRandom } from '../../support/random.ts'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { EvError } from '../../platform/error.ts'
-import { sanitizeText } from '../../platform/text.ts'
-import { pathOf, worksWithoutData } from '../ev-command.ts'
+import { EvError } from '../platform/error.ts'
+import { sanitizeText } from '../platform/text.ts'
+import { pathOf, worksWithoutData } from './ev-command.ts'
 
 const example = ({ parent, commands }: Command) =>
   parent === null ? 'jobs resume' : (commands[0]?.name() ?? '')
