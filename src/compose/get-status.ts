@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { connect as connectTls } from 'node:tls'
 import type { GetStatus } from '../engine/signals/gravatar.ts'
 import { type Dial, tcpDial } from '../engine/smtp/dial.ts'
 
@@ -24,7 +23,10 @@ const getThrough =
     // The proxy resolves the name.
     const socket = await connect({ ip: host, host, port: HTTPS_PORT }, signal)
     try {
-      const { request } = await import('node:https')
+      const [{ request }, { connect: connectTls }] = await Promise.all([
+        import('node:https'),
+        import('node:tls'),
+      ])
       const sent = request(url, {
         // Without an agent the default is that of plain HTTP.
         headers,

@@ -75,7 +75,13 @@ export const networkOf = (ip: string): string =>
 export const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
 
 /** Whether a plain IP is a loopback address (RFC 1122 §3.2.1.3 (g), RFC 4291 §2.5.3). */
-export const isLoopback = inRanges(LOOPBACK_RANGES)
+export function isLoopback(ip: string): boolean {
+  loopback ??= inRanges(LOOPBACK_RANGES)
+  return loopback(ip)
+}
+
+/** Built on first use: the pattern of node:net for IPv6 addresses takes 5 ms to compile. */
+let loopback: ((ip: string) => boolean) | undefined
 
 /** Whether the host name of a URL is this machine. */
 export const isLoopbackHost = (host: string): boolean =>

@@ -15,6 +15,8 @@ import {
 
 test('numbers have thousands separators', () => {
   expect([0, 999, 1_234_567, 2.5].map(formatNumber)).toEqual(['0', '999', '1,234,567', '2.5'])
+  for (const value of [1_000, 12_345, 999_999, -999, -1_234, -123_456, 2 ** 53 - 1, 1e21, 1_234.5])
+    expect(formatNumber(value)).toBe(value.toLocaleString('en'))
 })
 
 test.each([

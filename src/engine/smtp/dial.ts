@@ -1,6 +1,5 @@
 import { connect, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
 import { onAbort } from '../../platform/abort.ts'
 import { EvError } from '../../platform/error.ts'
 
@@ -84,8 +83,13 @@ function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSig
       socket.removeAllListeners('error')
       resolve(socket)
     })
+    // What the connection needs next is loaded while it opens.
+    nodeTls()
   })
 }
+
+/** Not imported: a start that dials no host takes 10 ms less without it. */
+const nodeTls = () => process.getBuiltinModule('node:tls')
 
 /** All connections read into one buffer; Node would allocate 64 KB for each read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1_024)
@@ -163,7 +167,7 @@ function startTls(socket: Duplex, host: string, signal: AbortSignal): Promise<Du
     if (socket.destroyed || signal.aborted) return reject(new Error('closed before TLS'))
     const name = host.replace(/\.$/, '')
     const sni = /^[a-z0-9.-]+$/i.test(name) && !/^[\d.]+$/.test(name) && !isIPv6(name)
-    const secure = connectTls({
+    const secure = nodeTls().connect({
       socket,
       rejectUnauthorized: false,
       ...(sni ? { servername: name } : {}),

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { groupBy } from '../../../platform/es2024.ts'
 import { LANGUAGES, UNSPACED } from './languages.ts'
 import { type Concept, ENGLISH, type Lexicon, OFTEN_MISSPELLED } from './lexicon.ts'
 
@@ -69,10 +70,11 @@ function splitPart(part: string, words: string[]): void {
 }
 
 function toConcepts(words: readonly string[]): Word[] {
+  const { pairStarts } = getTables()
   const concepts: Word[] = []
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string
-    const pair = PAIR_STARTS.has(word) ? findPair(`${word} ${words[i + 1] ?? ''}`) : undefined
+    const pair = pairStarts.has(word) ? findPair(`${word} ${words[i + 1] ?? ''}`) : undefined
     if (pair !== undefined) i++
     const concept = pair ?? conceptOf(word)
     if (concept !== 'noise') concepts.push(concept)
@@ -83,7 +85,7 @@ function toConcepts(words: readonly string[]): Word[] {
 function conceptOf(word: string): Word {
   if (word === '<>') return 'addr'
   if (word === '.' || word === '_') return word
-  if (word.startsWith(MARK)) return UNSPACED_CONCEPTS.get(word.slice(1)) ?? '_'
+  if (word.startsWith(MARK)) return getTables().unspaced.get(word.slice(1)) ?? '_'
   const known = WORDS.get(word)
   if (known !== undefined) return known
   const concept = lookUpWord(word)
@@ -96,17 +98,19 @@ const WORDS = new LRUCache<string, Word>({ max: 4_000 })
 
 function lookUpWord(word: string): Word {
   if (HAS_DIGIT.test(word)) return '_'
-  return TERMS.get(word) ?? findStem(word, STEM_LENGTH_MIN) ?? findMisspelled(word) ?? '_'
+  const { terms, stemLengthMin } = getTables()
+  return terms.get(word) ?? findStem(word, stemLengthMin) ?? findMisspelled(word) ?? '_'
 }
 
 /** Finds a term of two words. A stem of one word says nothing about the second. */
 const findPair = (words: string): Concept | undefined =>
-  TERMS.get(words) ?? findStem(words, words.indexOf(' ') + 2)
+  getTables().terms.get(words) ?? findStem(words, words.indexOf(' ') + 2)
 
 /** Finds the longest stem that a text begins with. */
 function findStem(text: string, lengthMin: number): Concept | undefined {
-  for (let length = Math.min(text.length, STEM_LENGTH_MAX); length >= lengthMin; length--) {
-    const concept = STEMS.get(text.slice(0, length))
+  const { stems, stemLengthMax } = getTables()
+  for (let length = Math.min(text.length, stemLengthMax); length >= lengthMin; length--) {
+    const concept = stems.get(text.slice(0, length))
     if (concept !== undefined) return concept
   }
   return undefined
@@ -115,8 +119,9 @@ function findStem(text: string, lengthMin: number): Concept | undefined {
 /** Finds the term that differs by one letter: missing, added, wrong or swapped with the next. */
 function findMisspelled(word: string): Concept | undefined {
   if (word.length < MISSPELLED_LENGTH_MIN || word.length > MISSPELLED_LENGTH_MAX) return undefined
+  const { misspelled } = getTables()
   for (const variant of listVariants(word)) {
-    const concept = MISSPELLED.get(variant)
+    const concept = misspelled.get(variant)
     if (concept !== undefined) return concept
   }
   return undefined
@@ -195,46 +200,63 @@ const listTerms = (lexicon: Lexicon): [term: string, concept: Concept][] =>
     terms.split(', ').map((term): [string, Concept] => [term, concept as Concept]),
   )
 
-// English comes last: where two languages share a word, servers mean English.
-const SPACED_TERMS = [...Object.values(LANGUAGES), ENGLISH].flatMap(listTerms)
-const TERMS = new Map(SPACED_TERMS)
-const STEMS = new Map(
-  SPACED_TERMS.filter(([term]) => term.endsWith('*')).map(([term, concept]) => [
-    term.slice(0, -1),
-    concept,
-  ]),
-)
-const STEM_LENGTHS = [...STEMS.keys()].map(stem => stem.length)
-const [STEM_LENGTH_MIN, STEM_LENGTH_MAX] = [Math.min(...STEM_LENGTHS), Math.max(...STEM_LENGTHS)]
-/** The first words of the terms of two words. */
-const PAIR_STARTS = new Set(
-  SPACED_TERMS.filter(([term]) => term.includes(' ')).map(([term]) => term.split(' ')[0]),
-)
+/** The terms of all languages in the forms in which they are looked up. */
+type Tables = {
+  readonly terms: ReadonlyMap<string, Concept>
+  /** Terms of any ending, without their `*`. */
+  readonly stems: ReadonlyMap<string, Concept>
+  readonly stemLengthMin: number
+  readonly stemLengthMax: number
+  /** The first words of the terms of two words. */
+  readonly pairStarts: ReadonlySet<string>
+  /** What servers misspell, by its variants. Errors in other words change no verdict. */
+  readonly misspelled: ReadonlyMap<string, Concept>
+  readonly unspaced: ReadonlyMap<string, Concept>
+  /** The terms of languages without spaces by their first letter, the longest first. */
+  readonly unspacedByLetter: ReadonlyMap<string, readonly string[]>
+}
+
+let tables: Tables | undefined
+
+/** Builds the tables at the first reply: they take 5 ms, and most commands read none. */
+function getTables(): Tables {
+  tables ??= buildTables()
+  return tables
+}
+
+function buildTables(): Tables {
+  // English comes last: where two languages share a word, servers mean English.
+  const spaced = [...Object.values(LANGUAGES), ENGLISH].flatMap(listTerms)
+  const stems = spaced.filter(([term]) => term.endsWith('*'))
+  const stemLengths = stems.map(([term]) => term.length - 1)
+  const unspaced = Object.values(UNSPACED)
+    .flatMap(listTerms)
+    .sort(([a], [b]) => b.length - a.length)
+  return {
+    terms: new Map(spaced),
+    stems: new Map(stems.map(([term, concept]) => [term.slice(0, -1), concept])),
+    stemLengthMin: Math.min(...stemLengths),
+    stemLengthMax: Math.max(...stemLengths),
+    pairStarts: new Set(
+      spaced.flatMap(([term]) => (term.includes(' ') ? term.slice(0, term.indexOf(' ')) : [])),
+    ),
+    misspelled: new Map(
+      listTerms(OFTEN_MISSPELLED).flatMap(([term, concept]) =>
+        listVariants(term).map((variant): [string, Concept] => [variant, concept]),
+      ),
+    ),
+    unspaced: new Map(unspaced.map(([term, concept]) => [term.replaceAll(' ', ''), concept])),
+    unspacedByLetter: groupBy(
+      unspaced.map(([term]) => term),
+      term => term.charAt(0),
+    ),
+  }
+}
 
 /** Shorter words are too close to each other, such as "used" and "user". */
 const MISSPELLED_LENGTH_MIN = 6
 /** The length of the longest term that is looked for, "misspelled", with some letters more. */
 const MISSPELLED_LENGTH_MAX = 14
-/** What servers misspell, by its variants. Errors in other words change no verdict. */
-const MISSPELLED = new Map(
-  listTerms(OFTEN_MISSPELLED).flatMap(([term, concept]) =>
-    listVariants(term).map((variant): [string, Concept] => [variant, concept]),
-  ),
-)
-
-const UNSPACED_TERMS = Object.values(UNSPACED)
-  .flatMap(listTerms)
-  .sort(([a], [b]) => b.length - a.length)
-const UNSPACED_CONCEPTS = new Map(
-  UNSPACED_TERMS.map(([term, concept]) => [term.replaceAll(' ', ''), concept]),
-)
-/** The terms by their first letter, the longest first. */
-const UNSPACED_BY_LETTER = new Map<string, string[]>()
-for (const [term] of UNSPACED_TERMS) {
-  const sameLetter = UNSPACED_BY_LETTER.get(term.charAt(0))
-  if (sameLetter === undefined) UNSPACED_BY_LETTER.set(term.charAt(0), [term])
-  else sameLetter.push(term)
-}
 
 /** Marks a term that `spaceTerms` found. */
 const MARK = '#'
@@ -244,11 +266,12 @@ const UNSPACED_LENGTH_MAX = 500
 
 /** Puts spaces around the terms of languages without spaces, and marks the terms. */
 function spaceTerms(text: string): string {
+  const { unspacedByLetter } = getTables()
   const parts: string[] = []
   const length = Math.min(text.length, UNSPACED_LENGTH_MAX)
   for (let at = 0; at < length; ) {
     const letter = text.charAt(at)
-    const term = UNSPACED_BY_LETTER.get(letter)?.find(term => text.startsWith(term, at))
+    const term = unspacedByLetter.get(letter)?.find(term => text.startsWith(term, at))
     if (term === undefined) parts.push(spaceLetter(letter))
     else parts.push(` ${MARK}${term.replaceAll(' ', '')} `)
     at += term?.length ?? 1
