@@ -37,7 +37,7 @@ export type RunClock = {
   run<T>(calls: Calls, work: Promise<T>): Promise<T>
   /** Interval at which a test looks whether all work is done. */
   readonly pollMs: number
-  /** The time that this takes at most: a webhook is retried after a minute, of the fake clock. */
+  /** The longest time without a change: a webhook is retried after a minute, of the fake clock. */
   readonly restMaxMs: number
 }
 

@@ -202,9 +202,9 @@ async function runStory(
     return actOnce()
   })
   found.push(...answered)
-  if (!(await run(comesToRest(world)))) found.push('is not done without a restart')
+  found.push(...(await run(waitForRest(world))).map(open => `is not done: ${open}`))
   await restart()
-  if (!(await run(comesToRest(world)))) found.push('is not done after a restart')
+  found.push(...(await run(waitForRest(world))).map(open => `is not done after a restart: ${open}`))
   found.push(...(await describeState(world, calls)))
   found.push(...(await run(check(world, clientOf(service, world), calls))))
   await run(service.close())
@@ -212,17 +212,30 @@ async function runStory(
   return found
 }
 
-/** Waits until no list, delivery or reservation is open. Returns false if that takes too long. */
-async function comesToRest({ clock, pollMs, restMaxMs, rows }: World): Promise<boolean> {
-  const endAt = clock.monotonicNow() + restMaxMs
-  while ((await rows(OPEN_WORK)).length > 0) {
-    if (clock.monotonicNow() > endAt) return false
+/**
+ * Waits until no list, delivery or reservation is open, or nothing changes any more. Returns what is
+ * open then.
+ */
+async function waitForRest({ clock, pollMs, restMaxMs, rows }: World): Promise<readonly string[]> {
+  let seen = ''
+  let changedAt = clock.monotonicNow()
+  for (;;) {
+    const open = (await rows(OPEN_WORK)).map(({ what }) => String(what))
+    if (open.length === 0) return []
+    const now = clock.monotonicNow()
+    if (`${open}` !== seen) changedAt = now
+    if (now - changedAt > restMaxMs) return open
+    seen = `${open}`
     await sleep(clock, pollMs)
   }
-  return true
 }
 
 const OPEN_WORK = `
-  select 1 from job where finished_at is null and state <> 'loading'
-  union all select 1 from delivery where state in ('pending', 'retry_scheduled')
-  union all select 1 from credit where held <> 0`
+  select 'job ' || id || ' ' || state || ', ' || held || ' held, rows ' || (
+    select count(*) from item where job_id = job.id and item.state not in ('done', 'same')
+  ) || ' open' as what
+    from job where finished_at is null and state <> 'loading'
+  union all select 'delivery ' || id || ' ' || state || ', attempt ' || attempt || ' ' || coalesce(error, '')
+    from delivery where state in ('pending', 'retry_scheduled')
+  union all select 'credit ' || account_id || ', ' || held || ' held' from credit where held <> 0
+  union all select 'reservation of ' || member_id || ', ' || amount from hold`
