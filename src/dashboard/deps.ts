@@ -43,6 +43,8 @@ export interface Api {
 /** The signed-in user: the session and the key or the person that started it. */
 export type SignedIn = {
   readonly sessionId: string
+  /** Epoch ms. */
+  readonly signedInAt: number
   /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */
   readonly secretExpiresAt: number | null
   /** The CSRF token, required by state-changing requests. */

@@ -25,6 +25,7 @@ import { card } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, capitalize, copyable, statusBadge, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
+import { findReauthenticationFault, reauthenticationField } from '../session/reauthenticate.ts'
 import { may } from '../session/signed-in.ts'
 
 const PEOPLE = { href: '/people', label: 'People' }
@@ -75,7 +76,10 @@ function personRoutes(deps: DashboardDeps): Hono<Env> {
     })
     .post('/people/:id/link', async c => {
       const person = await personOf(c)
-      const once = readNonce(await sentForm(c))
+      const sent = await sentForm(c)
+      const fault = await findReauthenticationFault(c, deps, sent)
+      if (fault !== null) return personPage(c, deps, person, fault)
+      const once = readNonce(sent)
       const made = await c
         .get('api')
         .ask<PersonLink>(`${pathOf(person)}/link`, { method: 'POST', once })
@@ -85,6 +89,8 @@ function personRoutes(deps: DashboardDeps): Hono<Env> {
     })
     .post('/people/:id/two-factor', async c => {
       const person = await personOf(c)
+      const fault = await findReauthenticationFault(c, deps, await sentForm(c))
+      if (fault !== null) return personPage(c, deps, person, fault)
       const reset = await c
         .get('api')
         .ask(`${pathOf(person)}/two-factor`, { method: 'DELETE' })
@@ -227,10 +233,11 @@ const linkPage = (
 
 function personPage(
   c: Context<Env>,
-  { random }: DashboardDeps,
+  deps: DashboardDeps,
   person: Person,
-  problem?: ApiProblem,
+  problem?: ApiProblem | string,
 ): Promise<Response> {
+  const sentence = problem instanceof ApiProblem ? withLabel(problem, LABELS) : problem
   const isOwn = person.id === c.get('user').keyId
   const choices = roleChoices(c, person.role)
   return page(c, {
@@ -238,7 +245,7 @@ function personPage(
     back: PEOPLE,
     intro: html`${person.email} · ${person.role} · ${person.joined ? html`last signed in ${ago(person.last_signed_in_at, 'never')}` : 'invited'}`,
     body: html`
-      ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
+      ${sentence === undefined ? NOTHING : notice('bad', sentence)}
       ${card({
         title: 'Settings',
         body: form(
@@ -255,15 +262,20 @@ function personPage(
           title: 'New link',
           body: html`
             <p>For a forgotten password or an expired invitation. The current password works until the link is used.</p>
-            ${form(c, `/people/${person.id}/link`, html`${nonceField(random)}<button>Create a link</button>`)}`,
+            ${form(c, `/people/${person.id}/link`, html`${nonceField(deps.random)}${reauthenticationField(c, deps, 'link-password')}<button>Create a link</button>`)}`,
         })}
-        ${person.two_factor ? twoFactorCard(c, person) : NOTHING} ${isOwn ? NOTHING : removalCard(c, person)}
+        ${person.two_factor ? twoFactorCard(c, deps, person) : NOTHING} ${isOwn ? NOTHING : removalCard(c, person)}
       </div>`,
-    status: (problem?.status ?? 200) as ContentfulStatusCode,
+    status: statusOf(problem),
   })
 }
 
-const twoFactorCard = (c: Context<Env>, { id, name }: Person): Html =>
+function statusOf(problem: ApiProblem | string | undefined): ContentfulStatusCode {
+  if (problem instanceof ApiProblem) return problem.status as ContentfulStatusCode
+  return problem === undefined ? 200 : 400
+}
+
+const twoFactorCard = (c: Context<Env>, deps: DashboardDeps, { id, name }: Person): Html =>
   card({
     title: 'Second factor',
     body: confirmed(c, {
@@ -271,6 +283,7 @@ const twoFactorCard = (c: Context<Env>, { id, name }: Person): Html =>
       label: 'Remove second factor',
       question: `${name} will sign in with the password alone. Make sure that it is ${name} who asks.`,
       yes: 'Yes, remove it',
+      fields: reauthenticationField(c, deps, 'reset-password'),
     }),
   })
 

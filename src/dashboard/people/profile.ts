@@ -12,7 +12,6 @@ import {
   replaceRecoveryCodes,
   startTotpSetup,
 } from '../../accounts/people/second-factor.ts'
-import { verifyPassword } from '../../accounts/people/sign-in.ts'
 import { totpUri } from '../../accounts/people/totp.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, field, form, sentForm } from '../page/form.ts'
@@ -21,8 +20,9 @@ import { page } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { card, primaryLink } from '../page/parts.ts'
 import { copyable } from '../page/text.ts'
-import { deviceOf, leaveNote } from '../session/cookie.ts'
+import { leaveNote } from '../session/cookie.ts'
 import { requireProvider, startOidc } from '../session/oidc.ts'
+import { currentPassword, findPasswordRefusal } from '../session/reauthenticate.ts'
 import { sessionOrigin } from '../session/signed-in.ts'
 import { findNewPasswordFault, newPasswordFields } from './invitation.ts'
 
@@ -35,7 +35,7 @@ export function profileRoutes(deps: DashboardDeps): Hono<Env> {
       const { raw: value } = await sentForm(c)
       const password = value('password')
       const fault =
-        (await findPasswordRefusal(c, deps, value('current'))) ??
+        (await findPasswordRefusal(c, deps, person, value('current'))) ??
         (await findNewPasswordFault(password, value('repeated'), person.email))
       if (fault !== null) return profilePage(c, deps, fault)
       const passwordHash = await deps.passwords.hash(password)
@@ -66,7 +66,7 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
         const fault = 'The setup has expired. Scan the new code.'
         return setupPage(c, deps, { ...startTotpSetup(deps, person), fault })
       }
-      const fault = await findPasswordRefusal(c, deps, value('current'))
+      const fault = await findPasswordRefusal(c, deps, person, value('current'))
       if (fault !== null) return setupPage(c, deps, { secret, setup, fault })
       const services = withOrigin(c, deps)
       const codes = await enableTotp(services, person, { secret, code: text('code') })
@@ -75,14 +75,24 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
         : codesPage(c, codes)
     })
     .post('/profile/two-factor/remove', async c => {
-      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      const fault = await findPasswordRefusal(
+        c,
+        deps,
+        personOf(c),
+        (await sentForm(c)).raw('current'),
+      )
       if (fault !== null) return profilePage(c, deps, fault)
       await disableTotp(withOrigin(c, deps), personOf(c))
       leaveNote(c, 'Second factor removed.')
       return c.redirect('/profile', 303)
     })
     .post('/profile/recovery-codes', async c => {
-      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      const fault = await findPasswordRefusal(
+        c,
+        deps,
+        personOf(c),
+        (await sentForm(c)).raw('current'),
+      )
       if (fault !== null) return profilePage(c, deps, fault)
       return codesPage(c, await replaceRecoveryCodes(withOrigin(c, deps), personOf(c)))
     })
@@ -93,7 +103,12 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .post('/profile/identity', async c => {
       const person = personOf(c)
-      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      const fault = await findPasswordRefusal(
+        c,
+        deps,
+        personOf(c),
+        (await sentForm(c)).raw('current'),
+      )
       if (fault !== null) return profilePage(c, deps, fault)
       const { sessionId } = c.get('user')
       const intent = { kind: 'link', personId: person.id, sessionId } as const
@@ -101,7 +116,12 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
       return url instanceof URL ? providerPage(c, deps, url) : profilePage(c, deps, url.sentence)
     })
     .post('/profile/identity/remove', async c => {
-      const fault = await findPasswordRefusal(c, deps, (await sentForm(c)).raw('current'))
+      const fault = await findPasswordRefusal(
+        c,
+        deps,
+        personOf(c),
+        (await sentForm(c)).raw('current'),
+      )
       if (fault !== null) return profilePage(c, deps, fault)
       const keepSession = c.get('user').sessionId
       await unlinkIdentity(withOrigin(c, deps), { person: personOf(c), keepSession })
@@ -120,33 +140,6 @@ function personOf(c: Context<Env>): Person {
   if (person !== null) return person
   throw new Refusal(404, 'You are signed in with an API key. Only people have a password.')
 }
-
-/** Asks for the password again, since a session may be stolen. Returns why it is refused, or null. */
-async function findPasswordRefusal(
-  c: Context<Env>,
-  deps: DashboardDeps,
-  password: string,
-): Promise<string | null> {
-  const { email, account_id: account } = personOf(c)
-  const [ip, device] = [c.get('ip'), deviceOf(c)]
-  const { kind } = await verifyPassword(deps, { email, account, password, ip, device })
-  switch (kind) {
-    case 'verified':
-      return null
-    case 'refused':
-      return 'Your current password is wrong. Nothing was changed.'
-    case 'limited':
-      throw new Refusal(429, 'Too many wrong passwords. Try again in 15 minutes.')
-    case 'overloaded':
-      throw new Refusal(503, 'Too many people sign in at the moment. Try again in a few seconds.')
-    default:
-      return kind satisfies never
-  }
-}
-
-const currentPassword = (id: string): Html => html`
-  <p class="field"><label for="${id}">Current password</label>
-    <input id="${id}" name="current" type="password" autocomplete="current-password" required /></p>`
 
 async function profilePage(
   c: Context<Env>,

@@ -4,13 +4,14 @@ import { type ListedSession, listSessions } from '../../accounts/session-store.t
 import { SECOND } from '../../platform/clock.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { form } from '../page/form.ts'
-import type { Html } from '../page/html.ts'
+import { confirmed, sentForm } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { Refusal } from '../page/notice.ts'
+import { notice, Refusal } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge } from '../page/text.ts'
 import { leaveNote } from './cookie.ts'
+import { findReauthenticationFault, reauthenticationField } from './reauthenticate.ts'
 import { endSession, may, userOf } from './signed-in.ts'
 
 /** Lists the sessions of an account and ends them. */
@@ -24,24 +25,39 @@ export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
   }
 
   return new Hono<Env>()
-    .get('/sessions', async c => {
-      return page(c, { title: 'Sessions', intro: INTRO, body: sessionTable(c, await visible(c)) })
-    })
+    .get('/sessions', async c => sessionsPage(c, deps, await visible(c)))
     .post('/sessions/:id/end', async c => {
       const id = c.req.param('id')
-      const isVisible = (await visible(c)).some(one => one.id === id)
-      if (!isVisible || !(await endSession(c, deps, id))) {
-        throw new Refusal(404, 'Session not found. It may have expired.')
-      }
+      const sessions = await visible(c)
+      if (!sessions.some(one => one.id === id)) throw notFound()
+      const fault = await findReauthenticationFault(c, deps, await sentForm(c))
+      if (fault !== null) return sessionsPage(c, deps, sessions, fault)
+      if (!(await endSession(c, deps, id))) throw notFound()
       leaveNote(c, 'Session ended.')
       return c.redirect('/sessions', 303)
     })
 }
 
+const notFound = () => new Refusal(404, 'Session not found. It may have expired.')
+
 const INTRO =
   'A session expires after twelve hours without activity, after seven days at the latest, and when its key is revoked or rotated or its person is removed.'
 
-const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
+const sessionsPage = (
+  c: Context<Env>,
+  deps: DashboardDeps,
+  sessions: readonly ListedSession[],
+  fault?: string,
+): Promise<Response> =>
+  page(c, {
+    title: 'Sessions',
+    intro: INTRO,
+    body: html`
+      ${fault === undefined ? NOTHING : notice('bad', fault)} ${sessionTable(c, deps, sessions)}`,
+    status: fault === undefined ? 200 : 400,
+  })
+
+const sessionTable = (c: Context<Env>, deps: DashboardDeps, rows: readonly ListedSession[]): Html =>
   table({
     caption: 'Dashboard sessions',
     rows,
@@ -55,14 +71,20 @@ const sessionTable = (c: Context<Env>, rows: readonly ListedSession[]): Html =>
       { label: 'Key or person', cell: ({ name }) => name },
       { label: 'Signed in', cell: ({ createdAt }) => ago(createdAt) },
       { label: 'Last used', cell: ({ lastSeenAt }) => ago(lastSeenAt) },
-      { label: 'End', kind: 'action', cell: ({ id }) => endButton(c, id) },
+      { label: 'End', kind: 'action', cell: ({ id }) => endButton(c, deps, id) },
     ],
   })
 
-const endButton = (c: Context<Env>, id: string): Html =>
+const endButton = (c: Context<Env>, deps: DashboardDeps, id: string): Html =>
   id === c.get('user').sessionId
     ? statusBadge('ok', 'This session')
-    : form(c, `/sessions/${id}/end`, html`<button>End</button>`)
+    : confirmed(c, {
+        action: `/sessions/${id}/end`,
+        label: 'End',
+        question: 'The browser is signed out at once.',
+        yes: 'End the session',
+        fields: reauthenticationField(c, deps, `current-${id}`),
+      })
 
 /** Formats a User-Agent as "Chrome 153 on Linux"; the tooltip has the original. */
 function browserName(agent: string): string {

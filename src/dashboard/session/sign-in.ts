@@ -83,7 +83,7 @@ export function signInRoutes(deps: DashboardDeps): Hono<Env> {
     .post('/welcome/:token', async c => {
       checkSameSite(c)
       const key = firstKeys.take(c.req.param('token'))
-      const found = key === null ? null : await keyOf(deps, key)
+      const found = key === null ? null : await findSignInKey(deps, key)
       if (key === null || found === null) return gone(c)
       await startSession(c, deps, found)
       const body = html`
@@ -107,7 +107,7 @@ async function signInKey(
   if (attempt.refusedBy !== null) {
     return signInPage(c, deps, { next, refusal: limit(c, deps, toLimited(attempt)), status: 429 })
   }
-  const found = await keyOf(deps, text)
+  const found = await findSignInKey(deps, text)
   const refusal = refusalOf(c, deps, found)
   if (found === null || refusal !== null) {
     await auditRefusal(c, deps, found)
@@ -295,7 +295,11 @@ const notStored = (): Html =>
     'This page was loaded over plain HTTP from another machine, so your browser will not store the session. Open it over HTTPS.',
   )
 
-async function keyOf({ database, clock }: DashboardDeps, text: string): Promise<FoundKey | null> {
+/** Finds the valid key with this secret. */
+export async function findSignInKey(
+  { database, clock }: Pick<DashboardDeps, 'database' | 'clock'>,
+  text: string,
+): Promise<FoundKey | null> {
   // A key has 190 bits of entropy and a checksum, so it cannot be guessed or mistyped.
   const found = isWellFormed(text) ? await findKeyByHash(database, hashSecret(text)) : null
   if (found === null) return null

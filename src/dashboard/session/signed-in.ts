@@ -61,6 +61,7 @@ export async function userOf(
   }
   return {
     sessionId: session.id,
+    signedInAt: session.createdAt,
     csrf: csrfToken(token),
     secretExpiresAt: session.secretExpiresAt,
     keyId: key.id,

@@ -26,7 +26,10 @@ test('sign in, change the theme, list sessions, sign out', async () => {
 test('a session that is ended in another browser ends at once', async () => {
   const [one, other] = [await set.open(), await set.open()]
   await one.go('/sessions')
-  await one.page.getByRole('button', { name: 'End' }).click()
+  await one.page.locator('summary', { hasText: 'End' }).click()
+  await one.page.getByLabel('Your API key').fill(set.key)
+  await one.check('sessions-end')
+  await one.page.getByRole('button', { name: 'End the session' }).click()
   await one.page.getByText('Session ended.').waitFor()
   await other.go('/sessions')
   expect(other.page.url()).toContain('/sign-in')
