@@ -27,7 +27,8 @@ type Entry = {
   readonly key: string
   /** Monotonic time of its arrival. */
   readonly arrivedAt: number
-  isRunning: boolean
+  /** Starts it; null once it runs or has left. */
+  start: (() => void) | null
 }
 
 /**
@@ -36,9 +37,15 @@ type Entry = {
  */
 export class AdmissionQueue {
   readonly #clock: Clock
-  readonly #entries = new Map<object, Entry>()
-  /** The waiting ones in their order, with the function that starts each. */
-  readonly #waiting = new Map<object, () => void>()
+  /**
+   * A `Map` would keep answered requests in memory: V8 links each table that a `Map` has outgrown to
+   * the next one, so that a dead table in the old generation keeps all later ones, and what they
+   * hold, until that generation is collected.
+   */
+  readonly #entries = new WeakMap<object, Entry>()
+  /** The waiting ones in their order, and those that left while they waited. */
+  readonly #queue: Entry[] = []
+  #waiting = 0
   /** Number of entries by key. */
   readonly #byKey = new Map<string, number>()
   /** Sockets that have sent a request before. */
@@ -54,7 +61,7 @@ export class AdmissionQueue {
   }
 
   get waiting(): number {
-    return this.#waiting.size
+    return this.#waiting
   }
 
   /** Returns how many requests with this key wait or are not answered yet. */
@@ -77,14 +84,16 @@ export class AdmissionQueue {
   enter(request: object, key: string, start: () => void): void {
     const isFree = this.#isFree()
     const arrivedAt = this.#clock.monotonicNow()
-    this.#entries.set(request, { key, arrivedAt, isRunning: isFree })
+    const entry: Entry = { key, arrivedAt, start: isFree ? null : start }
+    this.#entries.set(request, entry)
     this.#byKey.set(key, this.countOf(key) + 1)
     if (isFree) {
       this.#running++
       start()
       return
     }
-    this.#waiting.set(request, start)
+    this.#queue.push(entry)
+    this.#waiting++
     if (!this.#isDraining) void this.#drain()
   }
 
@@ -93,8 +102,9 @@ export class AdmissionQueue {
     const entry = this.#entries.get(request)
     if (entry === undefined) return
     this.#entries.delete(request)
-    this.#waiting.delete(request)
-    if (entry.isRunning) this.#running--
+    if (entry.start === null) this.#running--
+    else this.#waiting--
+    entry.start = null
     const left = this.countOf(entry.key) - 1
     if (left === 0) this.#byKey.delete(entry.key)
     else this.#byKey.set(entry.key, left)
@@ -106,7 +116,7 @@ export class AdmissionQueue {
   }
 
   #isFree(): boolean {
-    return this.#waiting.size === 0 && this.#running < RUNNING_FREE && !this.#isBusy()
+    return this.#waiting === 0 && this.#running < RUNNING_FREE && !this.#isBusy()
   }
 
   #isBusy(): boolean {
@@ -115,7 +125,7 @@ export class AdmissionQueue {
 
   async #drain(): Promise<void> {
     this.#isDraining = true
-    while (this.#waiting.size > 0) {
+    while (this.#waiting > 0) {
       const turnStartedAt = this.#clock.monotonicNow()
       await yieldToEventLoop()
       this.#start(this.#clock.monotonicNow(), turnStartedAt)
@@ -127,15 +137,18 @@ export class AdmissionQueue {
     const starts = this.#startsNow(now, now - turnStartedAt)
     this.#hasConnected = false
     let started = 0
-    for (const [request, start] of this.#waiting) {
-      if (started++ === starts) return
-      this.#startedAt = now
+    while (started < starts && this.#waiting > 0) {
+      const entry = this.#queue.shift() as Entry
+      const { start } = entry
+      if (start === null) continue
+      entry.start = null
+      this.#waiting--
       this.#running++
-      this.#waiting.delete(request)
-      const entry = this.#entries.get(request)
-      if (entry !== undefined) entry.isRunning = true
+      this.#startedAt = now
+      started++
       start()
     }
+    if (this.#waiting === 0) this.#queue.length = 0
   }
 
   #startsNow(now: number, turnMs: number): number {

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net'
 
 type Connection = {
   requests: number
-  readonly unanswered: Set<ServerResponse>
+  /** In their order; more than one if the client pipelines. */
+  readonly unanswered: ServerResponse[]
   /** Opened above the limit of connections: its request is refused. */
   readonly isSurplus: boolean
 }
@@ -22,7 +23,7 @@ export class ConnectionTracker {
   /** Tracks a connection until it is closed. */
   track(socket: Socket): void {
     const isSurplus = this.#open.size >= this.#connectionsMax
-    this.#open.set(socket, { requests: 0, unanswered: new Set(), isSurplus })
+    this.#open.set(socket, { requests: 0, unanswered: [], isSurplus })
     socket.once('close', () => {
       this.#open.delete(socket)
       if (this.#open.size === 0) for (const notify of this.#onEmpty.splice(0)) notify()
@@ -41,10 +42,10 @@ export class ConnectionTracker {
     const { socket } = request
     const connection = this.#open.get(socket)
     if (connection === undefined) return 1
-    connection.unanswered.add(response)
+    connection.unanswered.push(response)
     response.once('close', () => {
-      connection.unanswered.delete(response)
-      if (this.#isEnding && connection.unanswered.size === 0) socket.destroySoon()
+      connection.unanswered.splice(connection.unanswered.indexOf(response), 1)
+      if (this.#isEnding && connection.unanswered.length === 0) socket.destroySoon()
     })
     if (this.#isEnding) closeAfterResponse(response)
     return ++connection.requests
@@ -63,7 +64,7 @@ export class ConnectionTracker {
 
   /** Closes the connections without a pending request. */
   closeUnused(): void {
-    for (const [socket, { unanswered }] of this.#open) if (unanswered.size === 0) socket.destroy()
+    for (const [socket, { unanswered }] of this.#open) if (unanswered.length === 0) socket.destroy()
   }
 
   closeAll(): void {
