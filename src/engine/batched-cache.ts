@@ -44,9 +44,14 @@ export class BatchedCache {
     })
   }
 
+  /** False if it never has an answer. */
+  get isUsed(): boolean {
+    return this.#cache !== noCache
+  }
+
   /** Returns the cached answer for a key, fresh or stale; null if there is none. Never rejects. */
   get(key: string): Promise<CachedAnswer | null> {
-    return this.#cache === noCache ? NO_ANSWER : this.#reads.add(key)
+    return this.isUsed ? this.#reads.add(key) : NO_ANSWER
   }
 
   /** Writes an answer to the cache. Never rejects. */

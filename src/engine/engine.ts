@@ -13,8 +13,10 @@ import { isUntrusted } from './dns-pause.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
 import { catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
 import {
+  type ConcludeOptions,
   cachedRouteFor,
   conclude,
+  type ExaminedAddress,
   examine,
   lookUpRoute,
   type PrepareDeps,
@@ -204,28 +206,56 @@ export class Engine {
   }
 
   /**
-   * Routes one address of a list, without waiting for the DNS of the others; cache reads are still
+   * Routes one address of a list: at once if its route is known and no cached answer has to be read,
+   * else as a promise, which does not wait for the DNS of other addresses; cache reads are still
    * batched. Never rejects: an aborted `signal` ends as `dns_error`. An internal failure is repeated
    * before it becomes the result.
    */
-  async routeOne(text: string, options: RouteOptions = {}): Promise<PreparedAddress> {
+  routeOne(text: string, options: RouteOptions = {}): PreparedAddress | Promise<PreparedAddress> {
     const { clock, sandbox } = this.#deps
     const email = asText(text)
     if (sandbox) return { result: sandboxResult(clock, email) }
-    const mode = { limitMs: LIST_ROUTE_MS, isUrgent: false }
-    let prepared = await this.#prepare(email, options, mode)
+    const prepared = this.#prepare(email, options, LIST_MODE)
+    return 'then' in prepared || hasFailed(prepared) || isUntrusted(prepared)
+      ? this.#routeAgain(email, options, prepared)
+      : this.#completeRoute(prepared, options)
+  }
+
+  /** Repeats a route that failed internally, or whose DNS answer is not trusted. */
+  async #routeAgain(
+    email: string,
+    options: RouteOptions,
+    first: PreparedAddress | Promise<PreparedAddress>,
+  ): Promise<PreparedAddress> {
+    let prepared = await first
     for (let faults = 1; faults < FAULTS_MAX && hasFailed(prepared); faults++) {
-      prepared = await this.#prepare(email, options, mode)
+      prepared = await this.#prepare(email, options, LIST_MODE)
     }
     while (isUntrusted(prepared) && (await options.dnsPause?.wait()) === true) {
-      prepared = await this.#prepare(email, options, mode)
+      prepared = await this.#prepare(email, options, LIST_MODE)
     }
+    return this.#completeRoute(prepared, options)
+  }
+
+  /** Adds signals to a result, and the cached answer to a task. */
+  #completeRoute(
+    prepared: PreparedAddress,
+    options: RouteOptions,
+  ): PreparedAddress | Promise<PreparedAddress> {
     if ('result' in prepared) {
-      return this.#deps.signals === null
-        ? prepared
-        : { result: await this.#addSignals(prepared.result, LIST_SIGNALS_MS) }
+      if (this.#deps.signals === null) return prepared
+      return this.#addSignals(prepared.result, LIST_SIGNALS_MS).then(result => ({ result }))
     }
-    if (bypassesCache(options)) return prepared
+    if (bypassesCache(options) || !this.#cache.isUsed) return prepared
+    return this.#findCached(prepared, options)
+  }
+
+  /** Returns the cached answer of a task as its result if it is fresh. */
+  async #findCached(
+    prepared: { readonly task: ProbeTask },
+    options: RouteOptions,
+  ): Promise<PreparedAddress> {
+    const { clock } = this.#deps
     const { task } = prepared
     const cached = await this.#cache.get(task.cacheKey)
     if (cached === null) return prepared
@@ -550,35 +580,49 @@ export class Engine {
     return result ?? timedOut(this.#probeDeps, task)
   }
 
-  /** Never rejects: an internal error becomes a result. */
-  async #prepare(
+  /** Never throws or rejects: an internal error becomes a result. A promise if the DNS is asked. */
+  #prepare(
     text: string,
     options: VerifyOptions & ParsedOption,
-    { limitMs, isUrgent, observer = null }: PrepareMode,
-  ): Promise<PreparedAddress> {
-    const { clock, log } = this.#deps
-    const startedAt = clock.monotonicNow()
+    mode: PrepareMode,
+  ): PreparedAddress | Promise<PreparedAddress> {
+    const startedAt = this.#deps.clock.monotonicNow()
     try {
       const { checkSmtp = true, cacheScope = null } = options
+      const { observer = null } = mode
       const examined = examine(this.#deps, text, observer, options.address)
-      const prepared =
-        'result' in examined
-          ? examined
-          : conclude(
-              this.#deps,
-              examined,
-              cachedRouteFor(this.#deps, examined.address) ??
-                (await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })),
-              { checkSmtp, cacheScope, observer },
-            )
-      const canUseCache = checkSmtp && !bypassesCache(options)
-      return 'result' in prepared && canUseCache
-        ? { result: await this.#staleIfDnsFailed(prepared.result, cacheScope, startedAt, observer) }
-        : prepared
+      if ('result' in examined) return examined
+      const how = { checkSmtp, cacheScope, observer }
+      const route = cachedRouteFor(this.#deps, examined.address)
+      if (route !== null) return conclude(this.#deps, examined, route, how)
+      return this.#prepareByLookUp(examined, options, mode, how).catch(error =>
+        this.#toFailure(text, startedAt, error),
+      )
     } catch (error) {
-      log.error('verification failed', { error: errorMessage(error) })
-      return { result: fromFailure(clock, { text, startedAt }, error) }
+      return this.#toFailure(text, startedAt, error)
     }
+  }
+
+  async #prepareByLookUp(
+    examined: ExaminedAddress,
+    options: VerifyOptions,
+    { limitMs, isUrgent }: PrepareMode,
+    how: ConcludeOptions,
+  ): Promise<PreparedAddress> {
+    const { checkSmtp, cacheScope, observer } = how
+    const route = await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })
+    const prepared = conclude(this.#deps, examined, route, how)
+    if (!('result' in prepared) || !checkSmtp || bypassesCache(options)) return prepared
+    const { startedAt } = examined
+    return {
+      result: await this.#staleIfDnsFailed(prepared.result, cacheScope, startedAt, observer),
+    }
+  }
+
+  #toFailure(text: string, startedAt: number, error: unknown): PreparedAddress {
+    const { clock, log } = this.#deps
+    log.error('verification failed', { error: errorMessage(error) })
+    return { result: fromFailure(clock, { text, startedAt }, error) }
   }
 
   /**
@@ -636,6 +680,9 @@ type PrepareMode = {
   readonly isUrgent: boolean
   readonly observer?: StepObserver | null
 }
+
+/** How an address of a list is prepared. */
+const LIST_MODE: PrepareMode = { limitMs: LIST_ROUTE_MS, isUrgent: false }
 
 const hasFailed = (prepared: PreparedAddress) =>
   'result' in prepared && isFailure(prepared.result.verdict)

@@ -65,7 +65,7 @@ export async function* streamResults(
   run.catch(() => {})
   try {
     for (;;) {
-      const result = await results.next()
+      const result = results.take() ?? (await results.next())
       signal?.throwIfAborted()
       if (closing.aborted) throw new EvError('interrupted', 'The engine was closed.')
       if (result === null) break
@@ -117,6 +117,11 @@ class ResultQueue implements Sink<null> {
     this.#wake()
   }
 
+  /** Removes and returns the next result; null if none is ready. */
+  take(): Result | null {
+    return this.#ready.shift() ?? null
+  }
+
   /** Resolves with the next result; with null after the last one. */
   async next(): Promise<Result | null> {
     while (this.#ready.length === 0 && !this.#isClosed) {
@@ -124,6 +129,6 @@ class ResultQueue implements Sink<null> {
         this.#wake = resolve
       })
     }
-    return this.#ready.shift() ?? null
+    return this.take()
   }
 }

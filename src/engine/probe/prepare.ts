@@ -52,11 +52,18 @@ export type PrepareDeps = {
 }
 
 /** An address whose route decides how it goes on. */
-type ExaminedAddress = {
+export type ExaminedAddress = {
   readonly text: string
   readonly startedAt: number
   readonly address: Address
   readonly flags: AddressFlags
+}
+
+/** How an examined address goes on. */
+export type ConcludeOptions = {
+  readonly checkSmtp: boolean
+  readonly cacheScope: string | null
+  readonly observer: StepObserver | null
 }
 
 /** Runs the checks that need neither DNS nor a mail server: syntax and flags. */
@@ -84,11 +91,7 @@ export function conclude(
   deps: PrepareDeps,
   { text, startedAt, address, flags }: ExaminedAddress,
   route: Route,
-  options: {
-    readonly checkSmtp: boolean
-    readonly cacheScope: string | null
-    readonly observer: StepObserver | null
-  },
+  options: ConcludeOptions,
 ): PreparedAddress {
   const { classifier, operators } = deps.lists
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)

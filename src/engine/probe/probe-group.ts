@@ -184,7 +184,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
       return
     }
     const { cache, clock } = this.#deps
-    const entry = toCacheEntry(merged, task.accepted?.at ?? clock.now())
+    const entry = cache.isUsed ? toCacheEntry(merged, task.accepted?.at ?? clock.now()) : null
     if (this.#options.single) this.#concludeSingle(task, attempt, merged)
     else this.#concludeListed(task, attempt, merged)
     // Cached at once: the caller may ask for the address again before the session has ended.

@@ -63,7 +63,7 @@ export type RunOptions = {
 export type SchedulerEngine = {
   readonly resolverCheck: ResolverCheck | null
   readonly egressPool: EgressPool
-  routeOne(text: string, options: RouteOptions): Promise<PreparedAddress>
+  routeOne(text: string, options: RouteOptions): PreparedAddress | Promise<PreparedAddress>
   prefetchHost(route: RouteWithHost): void
   isTested(task: ProbeTask): boolean
   resume(text: string, route: RouteWithHost, options: Partial<TaskOptions>): ProbeTask | null
@@ -159,7 +159,9 @@ export class Run {
   readonly ending: AbortSignal
   /** Aborts with `ending` or when the run drains: nothing new is started then. */
   readonly draining: AbortSignal
-  readonly #dnsPause: DnsPause
+  /** How rows are routed, and how while they can wait for the DNS check. */
+  readonly #route: RouteOptions
+  readonly #patientRoute: RouteOptions
   readonly #unsubscribe: (() => void)[]
   /** Rows without a result. */
   readonly #open = new Set<Row<unknown>>()
@@ -216,7 +218,9 @@ export class Run {
     const waiting = withDeadline(clock, null, [draining.signal, finish])
     this.ending = ending.signal
     this.draining = draining.signal
-    this.#dnsPause = new DnsPause(deps.engine.resolverCheck, clock, waiting.signal)
+    const dnsPause = new DnsPause(deps.engine.resolverCheck, clock, waiting.signal)
+    this.#route = { ...options.route, signal: draining.signal }
+    this.#patientRoute = { ...this.#route, dnsPause }
     this.#unsubscribe = [ending.done, draining.done, waiting.done]
   }
 
@@ -433,8 +437,15 @@ export class Run {
     const [first] = rows as [Row<unknown>]
     this.#routing++
     this.#active += rows.length
-    const task = await this.#route(first)
-    if (rows.length > 1) await Promise.all(rows.slice(1).map(row => this.#route(row)))
+    // Also without a lookup the first row waits here, because a decided row starts the next group.
+    const task = this.#onPrepared(first, await this.#prepare(first))
+    const waiting: Promise<unknown>[] = []
+    for (const row of rows.slice(1)) {
+      const prepared = this.#prepare(row)
+      if ('then' in prepared) waiting.push(prepared.then(one => this.#onPrepared(row, one)))
+      else this.#onPrepared(row, prepared)
+    }
+    if (waiting.length > 0) await Promise.all(waiting)
     this.#routing--
     // Other domains rarely use the exchangers of this one, so no more recipients are expected.
     if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {
@@ -445,10 +456,26 @@ export class Run {
     this.#dispatchAll()
   }
 
-  /** Returns the task of a row that needs a probe; null for any other. */
-  async #route(row: Row<unknown>): Promise<ProbeTask | null> {
+  /** Finds the route of a row. An internal failure becomes its result. */
+  #prepare(row: Row<unknown>): PreparedAddress | Promise<PreparedAddress> {
     const resumed = this.#resume(row)
-    const prepared = resumed === null ? await this.#lookUp(row) : { task: resumed }
+    if (resumed !== null) return { task: resumed }
+    const { text } = row
+    const startedAt = this.#clock.monotonicNow()
+    const fail = (error: unknown) => ({
+      result: fromFailure(this.#clock, { text, startedAt }, error),
+    })
+    try {
+      const options = this.#isPatient ? this.#patientRoute : this.#route
+      const prepared = this.#engine.routeOne(text, options)
+      return 'then' in prepared ? prepared.catch(fail) : prepared
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  /** Queues or decides a row. Returns the task of a row that needs a probe; null for any other. */
+  #onPrepared(row: Row<unknown>, prepared: PreparedAddress): ProbeTask | null {
     // An abort ends the lookup without an answer.
     if (this.draining.aborted) return null
     const askedBy = this.#asked.get(row)
@@ -464,20 +491,6 @@ export class Run {
     }
     if (askedBy !== undefined) this.#askForMore(askedBy)
     return task
-  }
-
-  /** An internal failure becomes the result of its row. */
-  async #lookUp({ text }: Row<unknown>): Promise<PreparedAddress> {
-    const options = { ...this.#options.route, signal: this.draining }
-    const startedAt = this.#clock.monotonicNow()
-    try {
-      return await this.#engine.routeOne(
-        text,
-        this.#isPatient ? { ...options, dnsPause: this.#dnsPause } : options,
-      )
-    } catch (error) {
-      return { result: fromFailure(this.#clock, { text, startedAt }, error) }
-    }
   }
 
   /** Restores the task of a row with a route; null if that is not possible. */

@@ -14,9 +14,25 @@ export function fromProbe(
   task: ProbeTask,
   probed: CachedAnswer['probed'] & Pick<ProbeResult, 'dialogue'>,
 ): Result {
-  const evidence = { ...previousEvidence(task), ...factsOf(probed), dialogue: probed.dialogue }
-  const timings = { dnsMs: task.dnsMs, connectMs: rounded(probed.connectMs) }
-  return toResult(clock, task.text, task.startedAt, { ...evidence, timings })
+  return toResult(clock, task.text, task.startedAt, {
+    address: task.address,
+    flags: task.flags,
+    suggestion: task.suggestion,
+    typo: task.typo,
+    disposableHost: false,
+    route: task.route,
+    operator: task.operator,
+    answer: probed.answer,
+    catchAll: probed.catchAll,
+    egress: probed.egress ?? null,
+    host: probed.host,
+    ip: probed.ip,
+    tls: probed.tls,
+    timings: { dnsMs: task.dnsMs, connectMs: rounded(probed.connectMs) },
+    skipped: null,
+    failure: null,
+    dialogue: probed.dialogue,
+  })
 }
 
 /** Builds the result of an earlier acceptance while the catch-all status is unknown. */

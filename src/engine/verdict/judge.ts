@@ -68,17 +68,31 @@ const DEFAULT_RULE: Rule = [() => true, 'unexpected_error']
 
 /** Derives the verdict from the evidence. A pure function. */
 export function judge(evidence: Evidence): Verdict {
-  const [, reason, ruleTemplate] = RULES.find(([holds]) => holds(evidence)) ?? DEFAULT_RULE
-  const { details, ...template }: VerdictTemplate = ruleTemplate ?? VERDICT_BY_REASON[reason]
-  return {
-    ...template,
-    reason,
-    details:
-      reason === 'unexpected_error'
-        ? detailsFound(evidence)
-        : { ...details, smtpValid: details.smtpValid ?? isAccepted(evidence) },
-  }
+  const { accepted, other } = JUDGMENTS.find(({ holds }) => holds(evidence)) ?? UNEXPECTED
+  const verdict = isAccepted(evidence) ? accepted : other
+  if (verdict.reason !== 'unexpected_error') return verdict
+  return { ...verdict, details: detailsFound(evidence) }
 }
+
+/** The verdict of a rule on an accepted recipient, and on any other. Results share it. */
+type Judgment = {
+  readonly holds: Rule[0]
+  readonly accepted: Verdict
+  readonly other: Verdict
+}
+
+function toJudgment([holds, reason, template = VERDICT_BY_REASON[reason]]: Rule): Judgment {
+  const { details, ...fields } = template
+  const verdictFor = (smtpValid: boolean): Verdict => ({
+    ...fields,
+    reason,
+    details: { ...details, smtpValid: details.smtpValid ?? smtpValid },
+  })
+  return { holds, accepted: verdictFor(true), other: verdictFor(false) }
+}
+
+const JUDGMENTS: readonly Judgment[] = RULES.map(toJudgment)
+const UNEXPECTED = toJudgment(DEFAULT_RULE)
 
 /**
  * Returns the result of a row of a list. A row that is empty or says `n/a` has no address, which is
@@ -110,8 +124,11 @@ function isAccepted({ answer }: Evidence): boolean {
 
 type Explanation<K extends RecipientOutcome['kind']> = Extract<RecipientOutcome, { kind: K }>['why']
 
-const noResponse = ({ answer }: Evidence, ...whys: Explanation<'no-response'>[]) =>
-  answer?.kind === 'no-response' && whys.includes(answer.why)
+const noResponse = (
+  { answer }: Evidence,
+  why: Explanation<'no-response'>,
+  or?: Explanation<'no-response'>,
+) => answer?.kind === 'no-response' && (answer.why === why || answer.why === or)
 
 const rejected = ({ answer }: Evidence, why: Explanation<'rejected'>) =>
   answer?.kind === 'rejected' && answer.why === why
