@@ -63,6 +63,8 @@ export class ReplyReader {
   }
 
   #readLine(line: string): Reply | null {
+    const known = this.#lines.length === 0 ? KNOWN_LINES.get(line) : undefined
+    if (known !== undefined) return known
     this.#bytes += line.length + 2
     if (line.length > LINE_BYTES_MAX) this.fault = TOO_LONG
     else if (this.#bytes > REPLY_BYTES_MAX) this.fault = `a reply beyond ${REPLY_BYTES_MAX} bytes`
@@ -77,22 +79,45 @@ export class ReplyReader {
       this.fault = 'a line that is not an SMTP reply'
       return null
     }
+    const isLast = line.charCodeAt(3) !== HYPHEN
+    if (isLast && this.#lines.length === 0) {
+      this.#bytes = 0
+      return toKnownReply(code, line)
+    }
     this.#lines.push(line)
-    return line.charCodeAt(3) === HYPHEN ? null : this.#finishReply(code)
+    return isLast ? this.#finishReply(code) : null
   }
 
   #finishReply(code: number): Reply {
     const lines = this.#lines
     this.#lines = []
     this.#bytes = 0
+    if (lines.every(line => codeOf(line) === code)) return toReply(code, lines.map(withoutCode))
     const [first = ''] = lines
-    // Almost every reply has one line.
-    if (lines.length === 1) return toReply(code, [first.slice(4)])
     const ofCode = lines.filter(line => codeOf(line) === code)
-    const ofClass = lines.filter(line => line[0] === ofCode[0]?.[0]).map(line => line.slice(4))
+    const ofClass = lines.filter(line => line[0] === ofCode[0]?.[0]).map(withoutCode)
     const reply = toReply(code, ofClass, ofCode[0]?.slice(4))
     return ofClass.length === lines.length ? reply : { ...reply, firstCode: codeOf(first) ?? code }
   }
+}
+
+const withoutCode = (line: string) => line.slice(4)
+
+/** Replies of one line: servers answer most commands with the same few. */
+const KNOWN_LINES = new Map<string, Reply>()
+const KNOWN_LINES_MAX = 1_000
+/** Longer lines, and those that name an address, are rarely repeated. */
+const KNOWN_LENGTH_MAX = 200
+
+function toKnownReply(code: number, line: string): Reply {
+  if (line.length > KNOWN_LENGTH_MAX || line.includes('@'))
+    return toReply(code, [withoutCode(line)])
+  if (KNOWN_LINES.size >= KNOWN_LINES_MAX) KNOWN_LINES.clear()
+  // A slice would keep all data of its read in memory.
+  const copy = Buffer.from(line, 'latin1').toString('latin1')
+  const known = toReply(code, [withoutCode(copy)])
+  KNOWN_LINES.set(copy, known)
+  return known
 }
 
 /** `leading` is the line that starts with the enhanced code. */
@@ -108,7 +133,9 @@ const [DIGIT_0, DIGIT_2, DIGIT_5, DIGIT_9] = [0x30, 0x32, 0x35, 0x39]
 
 /** Returns the code of a reply line; null if it has none. */
 function codeOf(line: string): number | null {
-  const [a, b, c] = [line.charCodeAt(0), line.charCodeAt(1), line.charCodeAt(2)]
+  const a = line.charCodeAt(0)
+  const b = line.charCodeAt(1)
+  const c = line.charCodeAt(2)
   const isCode =
     a >= DIGIT_2 && a <= DIGIT_5 && b >= DIGIT_0 && b <= DIGIT_9 && c >= DIGIT_0 && c <= DIGIT_9
   const separator = line[3]

@@ -15,7 +15,43 @@ const RETRY_AFTER_MAX_MS = DAY
  * name such as `spamhaus@blocked.example` neither changes the meaning nor splits a phrase.
  */
 export function plainText(reply: Reply, recipient?: string): string {
-  const folded = fold(stripCodes(reply.text.slice(0, TEXT_LENGTH_MAX)))
+  const form = recipient === undefined ? null : toSampleForm(reply.text, recipient)
+  if (form === null) return findPlainText(reply.text, recipient)
+  const known = PLAIN_TEXTS.get(form)
+  if (known !== undefined) return known
+  const plain = findPlainText(form, SAMPLE)
+  if (PLAIN_TEXTS.size >= PLAIN_TEXTS_MAX) PLAIN_TEXTS.clear()
+  PLAIN_TEXTS.set(form, plain)
+  return plain
+}
+
+/** Plain texts by their sample form: a server says the same to many recipients. */
+const PLAIN_TEXTS = new Map<string, string>()
+const PLAIN_TEXTS_MAX = 1_000
+const SAMPLE = 'qz7.sample@qz7-sample.example'
+
+/**
+ * Returns a text with the sample in place of the recipient, which has the same plain text; null if it
+ * may have another one, because the name is unusual or a part of it is elsewhere in the text.
+ */
+function toSampleForm(text: string, recipient: string): string | null {
+  if (text.length > SAMPLE_FORM_MAX || !ORDINARY.test(recipient) || !ASCII.test(text)) return null
+  const around = text.split(recipient)
+  const at = recipient.indexOf('@')
+  const others = around.join(' ').toLowerCase()
+  if (others.includes(recipient.slice(0, at).toLowerCase())) return null
+  if (others.includes(recipient.slice(at + 1).toLowerCase())) return null
+  return around.length === 1 ? text : around.join(SAMPLE)
+}
+
+/** Longer texts are cut, at a place that depends on the length of the name. */
+const SAMPLE_FORM_MAX = 1_000
+/** Names that the patterns below read like the sample: neither codes, keys nor encoded. */
+const ORDINARY =
+  /^[a-z][a-z0-9._-]{1,63}@(?!(?:.*\.)?xn--)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}$/i
+
+function findPlainText(text: string, recipient: string | undefined): string {
+  const folded = fold(stripCodes(text.slice(0, TEXT_LENGTH_MAX)))
   const own = recipient === undefined ? null : splitAddress(recipient)
   // Most replies name no address, and no part of the recipient.
   if (!MAY_NAME.test(folded) && !hasPartOf(folded, own)) return collapseSpace(folded).trim()
