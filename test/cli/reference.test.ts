@@ -195,10 +195,9 @@ test('docs/cli.md names the commands that work on a service', () => {
   const named = [...sentence.matchAll(/`([a-z]+)`/g)].map(([, name = '']) => name)
   const onService = commands.filter(one => one instanceof EvCommand && one.runsOn === 'service')
   const names = new Set(onService.map(one => pathOf(one).split(' ')[1] ?? ''))
-  const isException = (name: string) => name === 'listen'
-  expect(named.filter(name => !isException(name)).toSorted()).toEqual([...names].toSorted())
+  expect(named.toSorted()).toEqual([...names].toSorted())
   const left = commands.filter(
     one => names.has(pathOf(one).split(' ')[1] ?? '') && !onService.includes(one),
   )
-  expect(left.map(pathOf)).toEqual(['ev webhooks listen'])
+  expect(left.map(pathOf)).toEqual([])
 })

@@ -15,7 +15,7 @@ let service: CliService
 beforeAll(async () => {
   writeFileSync(join(home, 'ca.pem'), testAuthority().cert)
   const hooks = ['--webhook-allow-ranges', '127.0.0.1', '--webhook-ca-file', 'ca.pem']
-  service = await startService(home, hooks)
+  service = await startService(home, [...hooks, '--list-allow-ranges', '127.0.0.1'])
 })
 
 /** Runs a command on the machine of the service. */
@@ -250,6 +250,41 @@ test('manages jobs', async () => {
   }
 })
 
+test('listens for the events of a service, and deletes its webhook', async () => {
+  const run = { home: emptyFolder(), environment: address(service) }
+  const listener = startEv(['webhooks', 'listen', '--port', '0', '--json'], run)
+  await listener.printed('\n\n', 'stderr')
+  expect(listener.stderr).toContain(`for all events of account "default" at ${service.url}.`)
+  expect(listener.stderr).not.toContain('--webhook-allow-ranges')
+  const [webhook] = await json(there('webhooks', '--json'))
+  expect(listener.stderr).toContain(`  ev --url ${service.url} webhooks test ${webhook.id}\n`)
+  expect(await there('webhooks', 'test', webhook.id)).toMatchObject({ code: 0 })
+  await listener.printed('"event":"webhook.test"', 'stdout')
+  listener.signal('SIGINT')
+  const { code, stdout } = await listener.ended
+  expect(code).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({ event: 'webhook.test', fault: null })
+  expect(await json(there('webhooks', '--json'))).toEqual([])
+})
+
+test('a service that cannot reach the listener needs the URL of a tunnel', async () => {
+  const run = { home: emptyFolder(), environment: address(service) }
+  const listen = ['webhooks', 'listen', '--port', '0']
+  const refused = await runEv([...listen, '--host', '127.0.0.2'], run)
+  expect(refused).toMatchObject({ code: 64, stdout: '' })
+  expect(refused.stderr.replace(/\s+/g, ' ')).toContain('Or set --public-url to an https:// URL')
+  const wrong = await runEv([...listen, '--public-url', 'tunnel'], run)
+  expect(wrong.stderr).toContain('--public-url is "tunnel"; it takes a URL such as https://')
+  const tunnel = await startReceiver({ name: '127.0.0.1' })
+  const listener = startEv([...listen, '--public-url', tunnel.url], run)
+  await listener.printed('\n\n', 'stderr')
+  expect(listener.stderr).toContain(`The service sends events to ${tunnel.url}\n`)
+  expect(await json(there('webhooks', '--json'))).toMatchObject([{ url: tunnel.url }])
+  listener.signal('SIGINT')
+  expect(await listener.ended).toMatchObject({ code: 0 })
+  expect(await json(there('webhooks', '--json'))).toEqual([])
+})
+
 describe('ev bulk', () => {
   const list = 'email,name\nvalid@a.example,Ann\ninvalid@a.example,Bob\nrole@b.example,Eve\n'
 
@@ -268,7 +303,7 @@ describe('ev bulk', () => {
     expect(first.code, first.stderr).toBe(0)
     const summary = JSON.parse(first.stdout)
     expect(summary).toMatchObject({ total: 3, deliverable: 1, risky: 1, undeliverable: 1 })
-    expect(first.stderr).toContain(`Uploaded as ${summary.job_id}: 3 rows, addresses in column`)
+    expect(first.stderr).toContain(`Submitted as ${summary.job_id}: 3 rows, addresses in column`)
     expect(first.stderr).toMatch(/3 rows in .*, written to .*list\.verified\.csv\./)
     const [header, row] = read('list.verified.csv').split(/\r?\n/)
     expect(header).toMatch(/^email,name,ev_class,ev_action,/)
@@ -299,10 +334,10 @@ describe('ev bulk', () => {
 
   test('names each option that only works on this machine, and what is wrong with a list', async () => {
     const { folder, bulk } = createFolder()
-    const refused = await bulk('list.csv', '--no-wait', '--fail-above', '3%', '--concurrency', '5')
+    const refused = await bulk('list.csv', '--no-wait', '--concurrency', '5')
     expect(refused).toMatchObject({ code: 64, stdout: '' })
     expect(refused.stderr.replace(/\s+/g, ' ')).toMatch(
-      /EV_URL is ".+", but --fail-above, --no-wait and --concurrency work only on this machine\. Omit them, or to run the command here, omit --url and unset EV_URL\./,
+      /EV_URL is ".+", but --no-wait and --concurrency work only on this machine\. Omit them, or to run the command here, omit --url and unset EV_URL\./,
     )
     expect(await bulk('none.csv', '--sandbox')).toMatchObject({ code: 66, stdout: '' })
     writeFileSync(join(folder, 'empty.csv'), '')
@@ -311,12 +346,61 @@ describe('ev bulk', () => {
     expect(empty.stderr).toMatch(/^error: .*empty/i)
   })
 
+  test('--fail-above judges the rows of --action, and the whole list without it', async () => {
+    const { bulk } = createFolder()
+    const all = await bulk('list.csv', '--sandbox', '--json', '--fail-above', '10%')
+    expect(all.code).toBe(1)
+    expect(JSON.parse(all.stdout).fail_above).toMatchObject({
+      limit: 0.1,
+      exceeded: true,
+      addresses: 3,
+    })
+    expect(all.stderr).toMatch(
+      /error: Mail to the 3 addresses of the output is expected to bounce at [\d.]+% \(.*\), above --fail-above 10%\./,
+    )
+    const sent = ['--action', 'send,send_with_care', '-o', 'send.csv', '--fail-above', '10%']
+    const some = await bulk('list.csv', '--sandbox', '--json', ...sent)
+    expect(some.code, some.stderr).toBe(0)
+    expect(JSON.parse(some.stdout).fail_above).toMatchObject({ exceeded: false, addresses: 2 })
+    const refused = await bulk('list.csv', '--only', 'risky', '--fail-above', '10%')
+    expect(refused).toMatchObject({ code: 64, stdout: '' })
+    expect(refused.stderr).toContain('cannot be combined with --only')
+  })
+
+  test('the service downloads a list at a URL, and again when its job is completed', async () => {
+    const { bulk, read } = createFolder()
+    const files = await startReceiver({ name: '127.0.0.1', tls: 'none' })
+    files.answer({ body: list })
+    const url = `http://127.0.0.1:${files.port}/march.csv`
+    const first = await bulk(url, '--sandbox', '--json')
+    expect(first.code, first.stderr).toBe(0)
+    expect(read('march.verified.csv')).toMatch(/\nvalid@a\.example,Ann,deliverable,/)
+    files.answer({ body: list.replace('Eve', 'Mia') })
+    const second = await bulk(url, '--sandbox', '--json')
+    expect(read('march.verified.csv')).toContain('role@b.example,Mia,risky')
+    expect(JSON.parse(second.stdout).job_id).not.toBe(JSON.parse(first.stdout).job_id)
+    expect(first.stderr + second.stderr).not.toContain('this machine does')
+    expect(files.received).toHaveLength(2)
+  })
+
+  test('this machine downloads a list that the service may not download', async () => {
+    const { bulk, read } = createFolder()
+    const files = await startReceiver({ name: '127.0.0.2', ip: '127.0.0.2', tls: 'none' })
+    files.answer({ body: list })
+    const ran = await bulk(`http://127.0.0.2:${files.port}/april.csv`, '--sandbox')
+    expect(ran.code, ran.stderr).toBe(0)
+    expect(ran.stderr.replace(/\s+/g, ' ')).toContain(
+      'The service does not download the list, so this machine does: The URL of the list is not allowed.',
+    )
+    expect(read('april.verified.csv')).toContain('role@b.example,Eve,risky')
+  })
+
   test('a run that was interrupted goes on with the same job', async () => {
     const { folder, bulk } = createFolder()
     const slow = ['bulk', 'slow.csv', '--sandbox', '--metadata', 'run=slow']
     writeFileSync(join(folder, 'slow.csv'), 'timeout@a.example\n')
     const running = startEv(slow, { home: folder, environment: address(service) })
-    await running.printed('Uploaded as job_', 'stderr')
+    await running.printed('Submitted as job_', 'stderr')
     running.signal('SIGINT')
     const stopped = await running.ended
     expect(stopped.code).toBe(130)
@@ -325,7 +409,7 @@ describe('ev bulk', () => {
     )
     const ended = await bulk(...slow.slice(1))
     expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toMatch(/This list was uploaded before, as job_\w+: 1 row\./)
+    expect(ended.stderr).toMatch(/This list was submitted before, as job_\w+: 1 row\./)
     expect(await json(there('jobs', '--metadata', 'run=slow', '--json'))).toHaveLength(1)
   })
 })

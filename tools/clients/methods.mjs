@@ -141,7 +141,7 @@ export const RESOURCES = [
       delete: 'deleteJob',
       downloadUrl: { id: 'createDownloadUrl', body: 'file' },
       row: 'getResult',
-      breakdown: 'getBreakdown',
+      breakdown: { id: 'getBreakdown', isQueryInOptions: true },
     },
   },
 ]

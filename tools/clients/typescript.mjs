@@ -103,7 +103,7 @@ function writeAnswer(method) {
     `method: '${http}'`,
     `path: ${path}`,
     ...(body === null ? [] : [body.name === 'body' ? 'body' : `body: ${body.name}`]),
-    ...(names.length === 0 ? [] : ['query']),
+    ...(names.length === 0 ? [] : [isQueryInOptions ? `query: { ${names.join(', ')} }` : 'query']),
     ...(isCreating ? ['creates: true'] : []),
     ...(timeoutS === undefined ? [] : [`timeoutMs: ${timeoutS}_000`]),
   ]
@@ -146,11 +146,13 @@ function writePath({ path, pathParameters }) {
   return `\`${filled}\``
 }
 
-/** A flag of a query is a boolean of the client. */
 const optionFields = query =>
   `{ ${query
-    .map(({ name, description }) => `/** ${description} */ readonly ${name}?: boolean | undefined`)
+    .map(one => `/** ${one.description} */ readonly ${one.name}?: ${optionType(one)} | undefined`)
     .join('; ')} }`
+
+/** A flag of a query is a boolean of the client. */
+const optionType = ({ schema }) => (schema.enum?.includes('true') ? 'boolean' : 'string')
 
 const camelCase = words =>
   words.map((word, n) => (n === 0 ? word : word[0].toUpperCase() + word.slice(1))).join('')

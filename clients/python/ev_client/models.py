@@ -1982,6 +1982,7 @@ class LimitsData(TypedDict):
 class ListProjection(TypedDict):
     before: BounceProjection
     after: Any
+    selected: NotRequired[Any]
     # Bounces and deliveries that the account reported about such results, weighted by their
     # age. With 0, the rates are assumptions.
     reports: int

@@ -962,14 +962,18 @@ class JobActions:
         call = Call("GET", f"/v1/jobs/{encode(job_id)}/results/{row}")
         return cast(ResultRowAnswerData, self._connection.json(call)["data"])
 
-    def breakdown(self, job_id: str) -> BreakdownData:
+    def breakdown(self, job_id: str, *, action: Optional[str] = None) -> BreakdownData:
         """Count the results of a job by class, action, reason and operator, and project its
         bounces.
 
         Returns the counts, most frequent first, with at most 20 operators. ``projection`` has
-        the bounce rate to expect of mail to all addresses, and to those with the actions
-        ``send`` and ``send_with_care``. The counts of a running job can be one second old, or
-        up to two minutes for a list of a million rows.
+        the bounce rate to expect of mail to all addresses, to those with the actions ``send``
+        and ``send_with_care``, and to those with the actions in ``action``. The counts of a
+        running job can be one second old, or up to two minutes for a list of a million rows.
+
+        Args:
+            action: Also project the bounces of mail to the rows with these actions, separated
+                by commas: send, send_with_care, retry_later, suppress.
         """
-        call = Call("GET", f"/v1/jobs/{encode(job_id)}/breakdown")
+        call = Call("GET", f"/v1/jobs/{encode(job_id)}/breakdown", {"action": action})
         return cast(BreakdownData, self._connection.json(call)["data"])

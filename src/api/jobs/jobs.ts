@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { type Action, decideCase } from '../../engine/verdict/action.ts'
 import { getComplaintRate } from '../../feedback/feedback-counts.ts'
-import { presentProjection } from '../../feedback/present-projection.ts'
-import { projectList } from '../../feedback/projection.ts'
+import { presentBounces, presentProjection } from '../../feedback/present-projection.ts'
+import { projectBounces, projectList } from '../../feedback/projection.ts'
 import { cancelJob, deleteJob, finishJob } from '../../jobs/change-job.ts'
 import { accountJobs } from '../../jobs/job-list.ts'
 import type { Job } from '../../jobs/job-store.ts'
@@ -31,7 +32,7 @@ import {
   PAGE_EXAMPLE,
   RESUMED_EXAMPLE,
 } from '../schemas/job.ts'
-import { BREAKDOWN_EXAMPLE, Breakdown } from '../schemas/job-results.ts'
+import { BREAKDOWN_EXAMPLE, Breakdown, BreakdownQuery } from '../schemas/job-results.ts'
 import { type DownloadRouteDeps, downloadRoutes } from './download.ts'
 import { type DownloadLinkDeps, downloadLinkRoutes } from './download-link.ts'
 import { type JobEventDeps, jobEventRoutes } from './events.ts'
@@ -131,30 +132,46 @@ function breakdownRoutes(service: JobDeps) {
     summary:
       'Count the results of a job by class, action, reason and operator, and project its bounces',
     description:
-      'Returns the counts, most frequent first, with at most 20 operators. `projection` has the bounce rate to expect of mail to all addresses, and to those with the actions `send` and `send_with_care`. The counts of a running job can be one second old, or up to two minutes for a list of a million rows.',
+      'Returns the counts, most frequent first, with at most 20 operators. `projection` has the bounce rate to expect of mail to all addresses, to those with the actions `send` and `send_with_care`, and to those with the actions in `action`. The counts of a running job can be one second old, or up to two minutes for a list of a million rows.',
     scope: 'jobs:read',
     params: jobParams,
+    query: BreakdownQuery,
     answer: json(Breakdown, 'The counts', BREAKDOWN_EXAMPLE),
   })
   return newRouter().handle(breakdown, async c => {
     const { id } = c.req.valid('param')
+    const { action } = c.req.valid('query')
     const counted = await service.breakdowns.get(await loadJob(c, service, id))
     // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
     const data = {
       ...presentBreakdown(await loadJob(c, service, id), counted),
-      ...(await projectBounces(c, service, counted)),
+      ...(await projectJob(c, service, counted, action)),
     }
     return c.json({ success: true as const, data }, 200)
   })
 }
 
 /** The rows by action, and the projected bounces, by the policy and the reports of the account. */
-async function projectBounces(c: Context<Env>, service: JobDeps, { groups }: Counted) {
+async function projectJob(
+  c: Context<Env>,
+  service: JobDeps,
+  { groups }: Counted,
+  actions: readonly Action[] | undefined,
+) {
   const { id } = c.get('caller').account
+  const policy = getActionPolicy(c, service)
   const model = await service.feedback.getBounceModel(id)
-  const projected = projectList(groups, { policy: getActionPolicy(c, service), model })
   const complaintRate = await getComplaintRate(service.database, id)
-  return presentProjection(projected, complaintRate)
+  const projected = presentProjection(projectList(groups, { policy, model }), complaintRate)
+  if (actions === undefined) return projected
+  const selected = groups.filter(({ which }) => actions.includes(decideCase(which, policy).action))
+  return {
+    ...projected,
+    projection: {
+      ...projected.projection,
+      selected: presentBounces(projectBounces(selected, model)),
+    },
+  }
 }
 
 const presentBreakdown = (

@@ -138,6 +138,10 @@ const projection = z
     after: bounces.openapi({
       description: 'Mail to the addresses with the actions `send` and `send_with_care`.',
     }),
+    selected: bounces.optional().openapi({
+      description:
+        'Mail to the addresses with the actions of the query. Only present with `action`.',
+    }),
     reports: count.openapi({
       description:
         'Bounces and deliveries that the account reported about such results, weighted by their age. With 0, the rates are assumptions.',
@@ -151,6 +155,13 @@ const projection = z
       .openapi({ description: 'Limits of Amazon SES and Gmail, for comparison.' }),
   })
   .openapi('ListProjection')
+
+export const BreakdownQuery = z.object({
+  action: namesQuery(ACTIONS, {
+    description: 'Also project the bounces of mail to the rows with these actions',
+    example: 'send',
+  }),
+})
 
 export const Breakdown = successBody(
   z.object({

@@ -17,8 +17,8 @@ import { type ActionPolicy, decide } from '../../engine/verdict/action.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { getComplaintRate } from '../../feedback/feedback-counts.ts'
 import { FeedbackKnowledge } from '../../feedback/knowledge.ts'
-import { presentBounces, presentProjection } from '../../feedback/present-projection.ts'
-import { type BounceProjection, projectBounces, projectList } from '../../feedback/projection.ts'
+import { presentProjection } from '../../feedback/present-projection.ts'
+import { projectBounces, projectList } from '../../feedback/projection.ts'
 import { deleteCachedAnswers } from '../../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../../jobs/delete-job.ts'
 import { createExternalReader } from '../../jobs/import/external-results.ts'
@@ -26,7 +26,7 @@ import { createFirstFilter } from '../../jobs/import/import-counter.ts'
 import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.ts'
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { formatNumber, pluralize } from '../../platform/format.ts'
+import { formatNumber } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
 import { isShared, listsUrl } from '../database-location.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -58,7 +58,7 @@ import { checkRowCount, nameFiles, type OutputFile, prepareOutput } from './outp
 import { resolveOutput } from './output-sink.ts'
 import { identifyFiles, refuseForeignFiles } from './own-output.ts'
 import { rowText } from './row-text.ts'
-import { formatRate, formatRates, summaryObject, summaryText } from './summary.ts'
+import { BOUNCES_EXIT_CODE, checkBounces, summaryObject, summaryText } from './summary.ts'
 import { work } from './work.ts'
 
 export type BulkFlags = SourceFlags &
@@ -366,20 +366,6 @@ async function markFinished(
 
 /** The owner of lists and feedback of the command line. */
 const OWNER = ''
-
-/** The exit code if the projected bounce rate is above that of --fail-above. */
-const BOUNCES_EXIT_CODE = 1
-
-/** Compares the projected bounce rate of mail to the rows of the output with --fail-above. */
-function checkBounces(written: BounceProjection, limit: number) {
-  const isExceeded = written.rate > limit
-  return {
-    object: { fail_above: { limit, exceeded: isExceeded, ...presentBounces(written) } },
-    message: isExceeded
-      ? `Mail to the ${pluralize(written.addresses, 'address', 'addresses')} of the output is expected to bounce at ${formatRates(written)}, above --fail-above ${formatRate(limit)}.`
-      : null,
-  }
-}
 
 /**
  * Writes the output. Ctrl-C removes partial files. A device or pipe leaves no partial file, and

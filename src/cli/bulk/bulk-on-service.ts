@@ -3,8 +3,10 @@ import { openAsBlob } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { EvClient } from '../../client/client.ts'
+import { EvApiError } from '../../client/error.ts'
 import type { Breakdown, Job, QueuedFile } from '../../client/types.ts'
 import { CLASSES, type Class } from '../../engine/verdict/reason.ts'
+import type { BounceProjection } from '../../feedback/projection.ts'
 import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -15,7 +17,7 @@ import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { parseActions, parseMetadataFlags } from '../flag-values.ts'
 import { LiveText } from '../live-text.ts'
-import { printJson } from '../print.ts'
+import { printJson, printMessage } from '../print.ts'
 import { connectService, type ServiceFlags } from '../service.ts'
 import { readConfig } from '../settings.ts'
 import { startInterruption } from '../stop-signals.ts'
@@ -29,13 +31,18 @@ import { type OutputSink, openSink, publishAll } from './output-sink.ts'
 import { refuseForeignFiles } from './own-output.ts'
 import { createServiceProgress } from './progress.ts'
 import type { Format } from './row-text.ts'
-import { classLines, projectionLines } from './summary.ts'
+import { BOUNCES_EXIT_CODE, checkBounces, classLines, projectionLines } from './summary.ts'
 
 /**
  * `ev bulk` on a service. It uploads the list as it is, waits for the job, and downloads the
  * results with the same options. The idempotency key is made from the list and the options, so the
  * same command finds the job again for as long as the service keeps the response: a run that was
  * interrupted goes on, and nothing is uploaded twice as two jobs.
+ *
+ * The service downloads a list at an http:// or https:// URL. The key is then made from the URL, at
+ * which the list may have changed, so only a job that is not completed is found again. This machine
+ * downloads a list in a bucket, because its credentials stay here, and a list that the service may
+ * not download, such as one at a private address.
  */
 
 type RemoteFlags = ServiceFlags & {
@@ -53,6 +60,8 @@ type RemoteFlags = ServiceFlags & {
   readonly vocabulary?: Vocabulary
   readonly split?: boolean
   readonly deduplicate?: DeduplicateBy
+  /** The share of bounces, 0 to 1, above which the exit code is 1. */
+  readonly failAbove?: number
   readonly raw?: boolean
   readonly force?: boolean
   readonly fresh?: boolean
@@ -72,6 +81,8 @@ type Run = {
   readonly say: (text: string) => void
   /** Aborts with the first signal. */
   readonly signal: AbortSignal
+  /** Whether the service sent a stored response, since the last call. */
+  readonly takeReplayed: () => boolean
 }
 
 /** Runs `ev bulk` on a service and returns the exit code. */
@@ -84,6 +95,7 @@ export async function bulkOnService(
   if (service === undefined) throw new Error('The command has no service.')
   const { list, output, format } = nameFiles(context, file, flags)
   checkExternalDate(flags)
+  checkFailAbove(flags)
   const files = await prepareOutput(context, list, { ...flags, output, format })
   if (!flags.force) await refuseForeignFiles(null, files)
   const live = new LiveText(context)
@@ -97,21 +109,31 @@ export async function bulkOnService(
   })
   const startedAt = context.clock.monotonicNow()
   const { signal, dispose } = startInterruption(context, 'the service keeps what it has')
-  const run = { context, client, flags, live, say, signal }
+  const takeReplayed = () => {
+    const taken = isReplayed
+    isReplayed = false
+    return taken
+  }
+  const run = { context, client, flags, live, say, signal, takeReplayed }
   let jobId: string | null = null
   try {
-    const queued = await upload(run, list)
+    const { queued, isFound } = await submit(run, list)
     jobId = queued.job_id
-    say(isReplayed ? foundText(queued) : uploadedText(queued))
+    say(isFound ? foundText(queued) : submittedText(queued))
     const job = await waitForResults(run, jobId)
     await download(run, jobId, { files, format })
-    const breakdown = await client.jobs.breakdown(jobId, { signal })
+    const actions = flags.action === undefined ? {} : { action: parseActions(flags.action).join() }
+    const breakdown = await client.jobs.breakdown(jobId, { ...actions, signal })
     const tookMs = context.clock.monotonicNow() - startedAt
     say(summaryText(job, breakdown, { tookMs, files, sandbox }))
+    const check = checkSelected(breakdown, flags.failAbove)
     if (flags.json && output !== '-') {
-      printJson(context, summaryObject(job, breakdown, { output, files, queued, sandbox }))
+      const summary = summaryObject(job, breakdown, { output, files, queued, sandbox })
+      printJson(context, { ...summary, ...(check === null ? {} : check.object) })
     }
-    return 0
+    if (check?.message == null) return 0
+    printMessage(context, 'error', check.message)
+    return BOUNCES_EXIT_CODE
   } catch (error) {
     if (!signal.aborted) throw error
     say(stoppedText(jobId))
@@ -127,11 +149,68 @@ const stoppedText = (jobId: string | null) =>
     ? 'Stopped. The list is not uploaded. To start over, run the same command again.'
     : `Stopped. The service continues ${jobId}. To go on, run the same command again; to stop the job, run "ev jobs cancel ${jobId}" with the same --url.`
 
-/** Uploads the list, or finds the job of an earlier upload. */
-async function upload({ context, client, flags, signal }: Run, list: string): Promise<QueuedFile> {
-  const { fresh = false, sandbox = false, column, sheet, encoding, header, ...more } = flags
-  const { allAddresses, keepExternal, externalDate } = more
-  const options = {
+/** The service counts all rows with an action, not those of a class, nor only the first of several. */
+function checkFailAbove({ failAbove, only, deduplicate }: RemoteFlags): void {
+  if (failAbove === undefined) return
+  const given = only !== undefined ? '--only' : deduplicate !== undefined ? '--deduplicate' : null
+  if (given === null) return
+  throw new EvError(
+    'usage',
+    `--fail-above on a service counts the rows of --action, or all rows, and cannot be combined with ${given}. Omit one of them${given === '--only' ? ', or select the rows with --action' : ''}.`,
+  )
+}
+
+/** Compares the bounces of mail to the rows of --action, or to all rows, with --fail-above. */
+function checkSelected({ projection }: Breakdown['data'], limit: number | undefined) {
+  if (limit === undefined) return null
+  return checkBounces(toProjection(projection.selected ?? projection.before), limit)
+}
+
+type Submitted = {
+  readonly queued: QueuedFile
+  /** Whether it is the job of an earlier run. */
+  readonly isFound: boolean
+}
+
+/** Sends the list, or finds the job of an earlier run. */
+async function submit(run: Run, list: string): Promise<Submitted> {
+  if (/^https?:/i.test(list)) {
+    try {
+      return await submitUrl(run, list)
+    } catch (error) {
+      if (!(error instanceof EvApiError && error.code === 'invalid_list_url')) throw error
+      const why = sanitizeText(error.message, 500)
+      run.say(`The service does not download the list, so this machine does: ${why}`)
+    }
+  }
+  const queued = await upload(run, list)
+  return { queued, isFound: run.takeReplayed() }
+}
+
+/** Lets the service download the list. */
+async function submitUrl(run: Run, url: string): Promise<Submitted> {
+  const { context, client, flags, signal, takeReplayed } = run
+  const { metadata, ...options } = toFileOptions(flags)
+  const create = (idempotencyKey: string) =>
+    client.url(url, { ...options, metadata, idempotencyKey, signal })
+  const parts = [url, flags.sandbox ?? false, options, metadata]
+  const queued = await create(toKey(context, flags, parts))
+  if (!takeReplayed()) return { queued, isFound: false }
+  const { status } = await client.jobs.get(queued.job_id, { signal })
+  if (status !== 'completed') return { queued, isFound: true }
+  return { queued: await create(context.random.token(KEY_LENGTH)), isFound: false }
+}
+
+/** Returns the idempotency key of a list: the same for the same list and options. */
+const toKey = ({ random }: CliContext, { fresh = false }: RemoteFlags, parts: unknown) =>
+  fresh
+    ? random.token(KEY_LENGTH)
+    : createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+
+/** Returns the fields of the request that say how the list is read. */
+function toFileOptions(flags: RemoteFlags) {
+  const { column, sheet, encoding, header, allAddresses, keepExternal, externalDate } = flags
+  return {
     ...(column === undefined ? {} : { column }),
     ...(sheet === undefined ? {} : { sheet }),
     ...(encoding === undefined ? {} : { encoding }),
@@ -141,11 +220,14 @@ async function upload({ context, client, flags, signal }: Run, list: string): Pr
     ...(externalDate === undefined ? {} : { external_date: externalDate }),
     metadata: parseMetadataFlags(flags.metadata),
   }
+}
+
+/** Uploads the list, or finds the job of an earlier upload. */
+async function upload({ context, client, flags, signal }: Run, list: string): Promise<QueuedFile> {
+  const options = toFileOptions(flags)
   const { path, digest, filename, isCopy } = await findInput(context, flags, list)
-  const parts = JSON.stringify([digest, filename, sandbox, options])
-  const idempotencyKey = fresh
-    ? context.random.token(KEY_LENGTH)
-    : createHash('sha256').update(parts).digest('hex')
+  const parts = [digest, filename, flags.sandbox ?? false, options]
+  const idempotencyKey = toKey(context, flags, parts)
   try {
     const blob = await openAsBlob(path)
     return await client.file(blob, { ...options, filename, idempotencyKey, signal })
@@ -166,7 +248,7 @@ type Input = {
   readonly isCopy: boolean
 }
 
-/** Returns the file to upload. Stdin and lists at a URL are copied to the data directory first. */
+/** Returns the file to upload. Stdin and lists at a URL or in a bucket are copied to the data directory first. */
 async function findInput(context: CliContext, flags: RemoteFlags, list: string): Promise<Input> {
   const config = readConfig(context, flags)
   if (isUrl(list)) {
@@ -180,16 +262,22 @@ async function findInput(context: CliContext, flags: RemoteFlags, list: string):
 /** The name that the service shows for a list from stdin. */
 const STDIN_NAME = 'stdin.csv'
 
-function uploadedText({ job_id, total_emails, column, duplicates, ...queued }: QueuedFile): string {
+function submittedText({
+  job_id,
+  total_emails,
+  column,
+  duplicates,
+  ...queued
+}: QueuedFile): string {
   const what =
     column === null ? `column number ${queued.column_number}` : `column ${sanitizeText(column)}`
   const encoding = queued.encoding === 'utf-8' ? '' : `, read as ${queued.encoding}`
   const twice = duplicates === 0 ? '' : `; ${pluralize(duplicates, 'duplicate')} verified once`
-  return `Uploaded as ${job_id}: ${pluralize(total_emails, 'row')}, addresses in ${what}${encoding}${twice}.`
+  return `Submitted as ${job_id}: ${pluralize(total_emails, 'row')}, addresses in ${what}${encoding}${twice}.`
 }
 
 const foundText = ({ job_id, total_emails }: QueuedFile) =>
-  `This list was uploaded before, as ${job_id}: ${pluralize(total_emails, 'row')}. To upload it again, add --fresh.`
+  `This list was submitted before, as ${job_id}: ${pluralize(total_emails, 'row')}. To submit it again, add --fresh.`
 
 /** Waits until the job has ended. Throws EvError if it was cancelled or failed. */
 async function waitForResults(run: Run, jobId: string): Promise<Job> {
@@ -280,16 +368,10 @@ function summaryText(
   const counts = countsOf(job)
   const paths = files.map(({ path }) => path).filter(path => path !== '-')
   const written = paths.length === 0 ? '' : `, written to ${paths.join(', ')}`
-  const rates = (part: typeof projection.before) => ({
-    addresses: part.addresses,
-    rate: part.bounce_rate,
-    rateMin: part.bounce_rate_min,
-    rateMax: part.bounce_rate_max,
-  })
   const projected = {
     actions,
-    before: rates(projection.before),
-    after: rates(projection.after),
+    before: toProjection(projection.before),
+    after: toProjection(projection.after),
     reports: projection.reports,
   }
   return [
@@ -301,6 +383,13 @@ function summaryText(
     ...projectionLines(projected, projection.complaint_rate),
   ].join('\n')
 }
+
+const toProjection = (part: Breakdown['data']['projection']['before']): BounceProjection => ({
+  addresses: part.addresses,
+  rate: part.bounce_rate,
+  rateMin: part.bounce_rate_min,
+  rateMax: part.bounce_rate_max,
+})
 
 function reasonsByClass(reasons: Breakdown['data']['reasons']) {
   const ofClass = (klass: Class) =>

@@ -29,7 +29,8 @@ customers.verified.xlsx. For s3:// URLs, set the variables of the AWS CLI.
 Press Ctrl-C to stop, and again to stop without waiting for replies. To resume, run the same command again.
 
 With --url, ev uploads the list to the service, waits for it and downloads the results. Ctrl-C stops only the waiting.
-The same command continues with the same job for 24 hours; --fresh creates another one.
+The same command continues with the same job for 24 hours; --fresh creates another one. The service downloads a list at
+an https:// URL; if the job of an earlier run is completed, it downloads the list again.
 
 Exit codes: 0 the output is complete; 1 it is complete, but its mail is expected to bounce above --fail-above.`
 
@@ -75,11 +76,10 @@ export function defineBulk(bulk: Command, context: CliContext, setExitCode: SetE
     .option('--split', 'write one file per class: out.deliverable.csv, out.risky.csv, …')
     .addOption(deduplicateOption('write'))
     .option('--raw', 'do not escape cells that spreadsheets would run as formulas')
-    .addOption(
-      new MachineOption(
-        '--fail-above <rate>',
-        'exit with 1 if more of the mail to the written rows is expected to bounce, such as 3%',
-      ).argParser((value: string) => parseRate('--fail-above', value)),
+    .option(
+      '--fail-above <rate>',
+      'exit with 1 if more of the mail to the written rows is expected to bounce, such as 3%',
+      (value: string) => parseRate('--fail-above', value),
     )
     .addOption(
       new MachineOption('--no-wait', 'finish without waiting for greylisting, pauses and blocks'),

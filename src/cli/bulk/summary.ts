@@ -1,6 +1,7 @@
 import type { ListDialect } from '../../csv/csv.ts'
 import { ACTIONS } from '../../engine/verdict/action.ts'
 import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
+import { presentBounces } from '../../feedback/present-projection.ts'
 import {
   type BounceProjection,
   type ListProjection,
@@ -87,10 +88,10 @@ export function projectionLines(
 }
 
 /** Formats a share, such as `3%` or `0.25%`. */
-export const formatRate = (rate: number): string => `${Number((100 * rate).toFixed(2))}%`
+const formatRate = (rate: number): string => `${Number((100 * rate).toFixed(2))}%`
 
 /** Formats a projected rate with its interval, such as `2.1% (0.6% to 7.4%)`. */
-export function formatRates({ rate, rateMin, rateMax }: BounceProjection): string {
+function formatRates({ rate, rateMin, rateMax }: BounceProjection): string {
   const percent = (share: number) => `${(100 * share).toFixed(1)}%`
   return `${percent(rate)} (${percent(rateMin)} to ${percent(rateMax)})`
 }
@@ -165,5 +166,19 @@ export function summaryObject(job: Job, { output, sandbox }: SourceFlags, writte
     ),
     suggestions: written.counts.suggestions,
     written: countRows(written.files),
+  }
+}
+
+/** The exit code if the projected bounce rate is above that of --fail-above. */
+export const BOUNCES_EXIT_CODE = 1
+
+/** Compares the projected bounce rate of mail to the rows of the output with --fail-above. */
+export function checkBounces(written: BounceProjection, limit: number) {
+  const isExceeded = written.rate > limit
+  return {
+    object: { fail_above: { limit, exceeded: isExceeded, ...presentBounces(written) } },
+    message: isExceeded
+      ? `Mail to the ${pluralize(written.addresses, 'address', 'addresses')} of the output is expected to bounce at ${formatRates(written)}, above --fail-above ${formatRate(limit)}.`
+      : null,
   }
 }

@@ -11,6 +11,7 @@ import {
 } from '../../webhooks/delivery-store.ts'
 import { listWebhooks, type Webhook } from '../../webhooks/endpoint-store.ts'
 import {
+  createUncheckedWebhook,
   createWebhook,
   deleteWebhook,
   getWebhook,
@@ -48,12 +49,17 @@ export function createLocalWebhooks(context: CliContext, config: Config): Webhoo
         return webhooks.flat().map(present)
       }),
     get: id => inDatabase(async database => present(await getWebhook({ database }, ofAdmin(id)))),
-    create: ({ url, events, active = true, description = null, headers = {} }, account) =>
+    owner: account => inDatabase(async (_, accounts) => selectAccount(accounts, account)),
+    create: (
+      { url, events, active = true, description = null, headers = {} },
+      account,
+      { isAnyUrl = false } = {},
+    ) =>
       inDatabase(async (database, accounts) => {
         const { id: accountId } = selectAccount(accounts, account)
         const input = { url, events, active, description, headers, accountId }
         const { webhook, secret } = await withUrlServices(context, config, database, services =>
-          createWebhook(services, input),
+          (isAnyUrl ? createUncheckedWebhook : createWebhook)(services, input),
         )
         return { webhook: present(webhook), secret }
       }),

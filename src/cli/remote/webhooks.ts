@@ -23,7 +23,13 @@ export type WebhooksBackend = {
   /** Lists the webhooks of an account, by ID or name, or of all; oldest first. */
   list(account: string | undefined): Promise<readonly OwnedWebhook[]>
   get(id: string): Promise<OwnedWebhook>
-  create(input: NewWebhook, account: string | undefined): Promise<WebhookWithSecret>
+  /** Returns the account, by ID or name, that a new webhook belongs to. */
+  owner(account: string | undefined): Promise<WebhookOwner>
+  create(
+    input: NewWebhook,
+    account: string | undefined,
+    options?: CreateOptions,
+  ): Promise<WebhookWithSecret>
   /** Changes fields other than `active`. */
   update(id: string, patch: WebhookPatch): Promise<OwnedWebhook>
   setActive(id: string, active: boolean): Promise<OwnedWebhook>
@@ -41,6 +47,15 @@ export type WebhooksBackend = {
 }
 
 export type OwnedWebhook = Webhook & { readonly account_id: string }
+
+export type WebhookOwner = { readonly id: string; readonly name: string }
+
+type CreateOptions = {
+  /**
+   * Whether the URL need not be allowed by the settings of this process. A service always checks it.
+   */
+  readonly isAnyUrl?: boolean
+}
 
 type WebhookWithSecret = { readonly webhook: OwnedWebhook; readonly secret: string }
 
@@ -87,6 +102,7 @@ export function createRemoteWebhooks(location: string, client: EvClient): Webhoo
       return (await webhooks.list()).map(webhook => ({ ...webhook, account_id: id }))
     },
     get,
+    owner: account => ownAccount(client, account),
     async create(input, account) {
       // The owner first: after the creation, nothing may come before the secret.
       const { id } = await ownAccount(client, account)

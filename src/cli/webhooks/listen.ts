@@ -1,11 +1,10 @@
-import type { Config } from '../../config/settings.ts'
 import { isoTime } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { readConfig } from '../settings.ts'
 import { onStopSignal, SIGNALS_WITH_HANGUP, sayStopping } from '../stop-signals.ts'
 import { terminalWidth, wrapLines } from '../width.ts'
+import { openWebhooks } from './backend.ts'
 import {
   type ListenFlags,
   type ListenOptions,
@@ -23,25 +22,23 @@ import {
 
 /** Runs `ev webhooks listen` and returns the exit code. */
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
-  const config = readConfig(context, flags)
   const input = toListenOptions(flags, context.env)
   const { exitCode, dispose } = untilStopped(context)
   try {
-    return await listen(context, { config, flags, input }, exitCode)
+    return await listen(context, { flags, input }, exitCode)
   } finally {
     dispose()
   }
 }
 
 type ListenInput = {
-  readonly config: Config
   readonly flags: ListenFlags
   readonly input: ListenOptions
 }
 
 async function listen(
   context: CliContext,
-  { config, flags, input }: ListenInput,
+  { flags, input }: ListenInput,
   exitCode: Promise<number>,
 ): Promise<number> {
   const secrets = [...(input.secrets ?? [])]
@@ -53,18 +50,19 @@ async function listen(
   })
   try {
     const url = `http://${input.urlHost}:${receiver.port}/`
-    const account = flags.account
+    const { publicUrl } = input
+    const backend = input.secrets === null ? await openWebhooks(context, flags) : null
     const registration =
-      input.secrets === null ? await register(context, config, { url, account }) : null
+      backend === null ? null : await register(backend, { url, publicUrl, account: flags.account })
     if (registration !== null) secrets.push(registration.secret)
     const width = terminalWidth(context, context.stderr)
     const banner = listenBanner({ url, options: input, registration })
     // Indented lines are commands to copy.
     context.stderr.write(banner.replace(/^\S.*$/gm, line => wrapLines(line, width)))
     const code = await exitCode
-    if (registration !== null) {
+    if (backend !== null && registration !== null) {
       sayStopping(context, 'deleting the webhook')
-      await unregister(context, config, registration)
+      await unregister(backend, registration)
     }
     return code
   } finally {

@@ -403,6 +403,10 @@ function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitC
       '--no-register',
       'create no webhook; check signatures with the secret in EV_WEBHOOK_SECRET',
     )
+    .option(
+      '--public-url <url>',
+      'URL that forwards to the listener, such as that of a tunnel (default: the listener)',
+    )
     .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one line per event')
     .addHelpText(
@@ -411,14 +415,17 @@ function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitC
 Examples:
   ev webhooks listen
   ev webhooks listen --status 500
+  ev --url https://ev.example.com webhooks listen --public-url https://tunnel.example.com
   EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json
 
 The command creates a webhook for all events of the account and deletes it on Ctrl-C. It accepts plain HTTP, which
-"ev serve" sends to loopback addresses only. It first prints the setting that "ev serve" needs to reach it.`,
+"ev serve" sends to loopback addresses only. It first prints the setting that "ev serve" needs to reach it. A service
+on another machine reaches it through a tunnel to its port: set --public-url to the URL of the tunnel.`,
     )
     .action(async flags => {
       const { listenCommand } = await import('./listen.ts')
       setExitCode(await listenCommand(context, flags))
     })
   addSettings(listen, context, SECRET_SETTINGS)
+  worksOnService(listen)
 }

@@ -48,6 +48,24 @@ describe('the breakdown of a job', () => {
     })
   })
 
+  test('projects the bounces of mail to the rows with the actions of the query', async () => {
+    const { database, json } = await createTestService()
+    const texts = ['valid1@a.example', 'valid2@a.example', 'role@a.example', 'invalid@a.example']
+    await seedJob(database, { texts })
+    const projectionOf = async (query: string) => {
+      const { data } = await json(`${BREAKDOWN}${query}`)
+      return (data as { projection: Record<string, unknown> }).projection
+    }
+    const { before, after } = await projectionOf('')
+    expect(await projectionOf('')).not.toHaveProperty('selected')
+    expect(await projectionOf('?action=send,send_with_care')).toMatchObject({ selected: after })
+    expect(await projectionOf('?action=send,send_with_care,suppress,retry_later')).toMatchObject({
+      selected: before,
+    })
+    expect(await projectionOf('?action=suppress')).toMatchObject({ selected: { addresses: 1 } })
+    expect(await json(`${BREAKDOWN}?action=mail`)).toMatchObject({ code: 'invalid_request' })
+  })
+
   test('projects bounces by the reports of the account, and has its complaints', async () => {
     const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid1@a.example', 'valid2@a.example'] })
