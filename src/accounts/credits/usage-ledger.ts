@@ -97,6 +97,11 @@ type UsageLedgerDeps = {
 
 /** A larger transaction would make other writers wait too long. */
 const WRITE_MAX = 1_000
+/**
+ * While requests arrive, a transaction waits for this many entries: each commit waits for the disk,
+ * which on SQLite blocks the event loop.
+ */
+const WRITE_MIN = 64
 /** A full disk rarely recovers faster. */
 const RETRY_MS = SECOND
 /**
@@ -120,7 +125,9 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
   const writeEntries = ledgerWriter(deps)
   const ledgerEntries = new Batcher<LedgerEntry>({
     clock,
+    sizeMin: WRITE_MIN,
     sizeMax: WRITE_MAX,
+    whileBusy: true,
     retryMs: RETRY_MS,
     async run(entries, attempt) {
       await writeEntries(entries, attempt)

@@ -537,7 +537,11 @@ describe('while nothing can be written', () => {
     await ledger.flushed()
     // The same two are retried; their first attempt fails after its commit.
     const faults = [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })]
-    const afterCommit = () => faults.shift()
+    const failed = Promise.withResolvers<void>()
+    const afterCommit = () => {
+      failed.resolve()
+      return faults.shift()
+    }
     const again = createUsageLedger({
       ...deps,
       database: failing(database, () => undefined, afterCommit),
@@ -546,6 +550,7 @@ describe('while nothing can be written', () => {
       settled(await held(ledger), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
     )
     again.settle(settled(await held(ledger)))
+    await failed.promise
     await clock.advance(2_000)
     await again.flushed()
     expect(await historyOf(database)).toHaveLength(4)
