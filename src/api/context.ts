@@ -123,6 +123,8 @@ export type Replay = {
 export type Incoming = {
   /** Set by Node. The dashboard sends requests in this process, where it is missing. */
   readonly httpVersionMajor?: number
+  /** Set by Node: the headers by their names in lower case. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 

@@ -133,14 +133,20 @@ export function clientIp(trustProxy: readonly string[]) {
  * Whether a proxy forwarded the request. A proxy on this machine that is not in `trustProxy` gives
  * all of its clients a loopback address.
  */
-const isForwarded = ({ req }: Context<Env>): boolean =>
-  FORWARDING_HEADERS.some(name => req.header(name) !== undefined)
+function isForwarded({ env, req }: Context<Env>): boolean {
+  const headers = env?.incoming?.headers
+  return headers === undefined
+    ? FORWARDING_HEADERS.some(name => req.header(name) !== undefined)
+    : FORWARDING_NAMES.some(name => headers[name] !== undefined)
+}
 
 /** The headers of RFC 7239 and RFC 9110 §7.6.3, and those that proxies use in their place. */
 export const FORWARDING_HEADERS = [
   ...(['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const),
   ...(['X-Real-IP', 'True-Client-IP', 'CF-Connecting-IP'] as const),
 ] as const
+
+const FORWARDING_NAMES = FORWARDING_HEADERS.map(name => name.toLowerCase())
 
 /** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'

@@ -4,6 +4,7 @@ import type { Scope } from '../accounts/key-rights.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
+import { FixedPathRouter } from './fixed-path-router.ts'
 import { type GuardRule, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
@@ -245,4 +246,4 @@ export class Router extends OpenAPIHono<Env> {
 }
 
 /** Creates a router, which treats `/v1/jobs/` as `/v1/jobs`. */
-export const newRouter = () => new Router({ strict: false })
+export const newRouter = () => new Router({ strict: false, router: new FixedPathRouter() })

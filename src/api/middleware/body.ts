@@ -61,7 +61,7 @@ export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   const sent = hasBody(c) ? await readBytes(c, rule.bytesMax) : EMPTY
   // Few bytes may expand to many, so a body is expanded and parsed in its turn.
   const largeList = c.get('largeList')
-  await largeList?.acquireSlot()
+  if (largeList !== undefined) await largeList.acquireSlot()
   const isCompressed = isGzip(c.req.header('Content-Encoding') ?? null)
   const bytes = isCompressed ? await expand(sent, rule.bytesMax) : sent
   const value = await parse(bytes, rule)

@@ -18,12 +18,13 @@ import { toApiError } from '../errors/errors.ts'
 import { allowOrigin } from '../headers.ts'
 import type { LastUsed } from '../last-used.ts'
 import type { ServiceDeps } from '../service.ts'
-import { type SandboxDeps, sandboxDelay } from '../verify/sandbox.ts'
+import { hasDelay, type SandboxDeps, sandboxDelay } from '../verify/sandbox.ts'
 import { holdPlace, leavePlaces } from './admission.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import {
   findReplay,
   type IdempotencyDeps,
+  isIdempotent,
   type KeysInFlight,
   lockReplay,
   repeatStored,
@@ -148,7 +149,7 @@ async function passGuard(
     const { id } = caller.account
     holdPlace(c, service.capacity.startOfAccount(id, readSentKey(c, rule)))
   }
-  const replay = rule.idempotent ? await findReplay(c, service) : null
+  const replay = rule.idempotent && isIdempotent(c) ? await findReplay(c, service) : null
   const counts = replay?.stored ? null : rule.counts
   const admitted =
     rule.isCounted === false
@@ -184,8 +185,8 @@ async function answerAdmitted(
   service: GuardDeps,
   { rule, replay, handle }: Answering,
 ): Promise<Response | undefined> {
-  await rule.afterBody?.(c)
-  if (rule.counts !== null && c.get('sandbox')) await sandboxDelay(c, service)
+  if (rule.afterBody !== undefined) await rule.afterBody(c)
+  if (rule.counts !== null && c.get('sandbox') && hasDelay(c)) await sandboxDelay(c, service)
   const unlock = replay === null ? null : await lockReplay(c, service, replay)
   try {
     // A form has a fingerprint only after its handler has read it.
@@ -238,14 +239,10 @@ const NOT_COUNTED: Admitted = {
   uncount() {},
 }
 
-async function identifyCaller(
-  c: Context<Env>,
-  service: GuardDeps,
-  rule: GuardRule,
-): Promise<Caller> {
+function identifyCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): Promise<Caller> {
   if (rule.takesLinks && c.req.query('signature') !== undefined) {
     c.set('isLink', true)
-    return toCaller(service, await authenticateLink(c, service))
+    return authenticateLink(c, service).then(found => toCaller(service, found))
   }
   const session = c.env?.session
   return session === undefined

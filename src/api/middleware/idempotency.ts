@@ -126,10 +126,13 @@ export class KeysInFlight {
 
 type ReplayDeps = IdempotencyDeps & { readonly keysInFlight: KeysInFlight }
 
+/** Whether a request has an Idempotency-Key. */
+export const isIdempotent = ({ req }: Context<Env>): boolean =>
+  req.header('Idempotency-Key') !== undefined
+
 /** Reads the Idempotency-Key of a request and the response that is stored under it. */
-export async function findReplay(c: Context<Env>, service: ReplayDeps): Promise<Replay | null> {
-  const key = c.req.header('Idempotency-Key')
-  if (key === undefined) return null
+export async function findReplay(c: Context<Env>, service: ReplayDeps): Promise<Replay> {
+  const key = c.req.header('Idempotency-Key') ?? ''
   const { ended } = service.keysInFlight
   const replay = { key, fingerprint: '', stored: await findStored(c, service, key), ended }
   c.set('replay', replay)

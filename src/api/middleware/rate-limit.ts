@@ -38,7 +38,8 @@ export async function admit(
 ): Promise<Admitted> {
   const { limits, settings } = service
   const sandbox = c.get('sandbox')
-  const credits = counts === null || sandbox ? null : await creditState(service, caller)
+  const hasCredits = counts !== null && !sandbox && caller.plan.creditsPerDay !== null
+  const credits = hasCredits ? await creditState(service, caller) : null
   const noCredits = credits?.remaining === 0 ? credits : null
   if (noCredits !== null && !mayBeFree) {
     c.set('limit', noCredits)

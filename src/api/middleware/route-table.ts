@@ -17,7 +17,8 @@ export class RouteTable {
 
   /** Finds the facts of a request by its method and its URL, a path with an optional query. */
   find(method = '', url = ''): RouteFacts {
-    const [path = ''] = url.split('?', 1)
+    const end = url.indexOf('?')
+    const path = end === -1 ? url : url.slice(0, end)
     // `/v1/jobs/` is the path `/v1/jobs`.
     const name = path.endsWith('/') ? path.slice(0, -1) : path
     return this.#facts.get(`${method} ${name}`) ?? NO_FACTS

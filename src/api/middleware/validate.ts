@@ -22,9 +22,12 @@ export function createValidator({ params, body, ...given }: RequestSchemas) {
   const records = Object.keys(query.shape).filter(
     name => unwrap(query.shape[name]).type === 'record',
   )
+  // What most requests have: without a query there is nothing to parse.
+  const withoutQuery = query.safeParse({}).data
   return (c: Context<Env>): void => {
     const { req } = c
-    req.addValidatedData('query', parse('query', query, readQuery(req.queries(), records)))
+    const known = req.url.includes('?') ? undefined : withoutQuery
+    req.addValidatedData('query', known ?? parse('query', query, readQuery(req.queries(), records)))
     if (params !== undefined) req.addValidatedData('param', parse('param', params, req.param()))
     if (body !== undefined) req.addValidatedData('json', parse('json', body, readBody(c)))
   }

@@ -60,14 +60,16 @@ export function simulatedError(c: Context<Env>, address: Address | SyntaxFault):
 const DELAY_HEADER = 'X-EV-Sandbox-Delay'
 const DELAY_MAX_MS = 30_000
 
+/** Whether a request asks for a slow response. */
+export const hasDelay = ({ req }: Context<Env>): boolean => req.header(DELAY_HEADER) !== undefined
+
 /**
  * Waits as long as the header says. The request holds no place of a verification in that time, and none
  * afterwards, because the sandbox answers at once. Throws ApiError if the header is invalid, or too
  * many requests of the account wait.
  */
 export async function sandboxDelay(c: Context<Env>, service: SandboxDeps): Promise<void> {
-  const header = c.req.header(DELAY_HEADER)
-  if (header === undefined) return
+  const header = c.req.header(DELAY_HEADER) ?? ''
   const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
   if (!(delayMs <= DELAY_MAX_MS)) {
     throw new ApiError(
