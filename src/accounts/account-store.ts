@@ -24,7 +24,7 @@ export async function createAccount(
   trx: Transaction<Schema>,
   { id, name, plan, email = null, operator = false, now }: NewAccount,
 ): Promise<Account> {
-  const flags = { operator: operator ? 1 : 0, stored_rows: 0 }
+  const flags = { operator: operator ? 1 : 0, two_factor_required: 0, stored_rows: 0 }
   const account = { id, name, plan, email, action_policy: null, created_at: now, ...flags }
   await trx.insertInto('account').values(account).execute()
   return account
@@ -50,7 +50,7 @@ export function listAccounts({ db }: Database): Promise<Account[]> {
 }
 
 export type AccountPatch = Partial<
-  Pick<Account, 'name' | 'plan' | 'email' | 'operator' | 'action_policy'>
+  Pick<Account, 'name' | 'plan' | 'email' | 'operator' | 'action_policy' | 'two_factor_required'>
 >
 
 /** Updates the fields in `patch`. Returns null if there is no such account. */
@@ -116,5 +116,6 @@ export const presentAccount = (account: Account) => ({
   email: account.email,
   admin: account.operator === 1,
   action_policy: account.action_policy,
+  two_factor_required: account.two_factor_required === 1,
   created_at: isoTime(account.created_at),
 })

@@ -14,6 +14,7 @@ import {
 import { accountError } from './errors.ts'
 import { exceedingRights, type KeyRights } from './key-rights.ts'
 import { parseName } from './name.ts'
+import { hasJoined, listPeople } from './people/person-store.ts'
 import { exceedsPlan, type Plan } from './plan.ts'
 
 export type AccountServices = AuditServices & { readonly database: Database }
@@ -115,11 +116,14 @@ type AccountChange = {
   readonly isAdmin?: boolean | undefined
   /** Null: the policy of the service. */
   readonly actionPolicy?: ActionPolicy | null | undefined
+  /** Whether people who sign in with a password need a second factor. */
+  readonly isTwoFactorRequired?: boolean | undefined
 }
 
 /**
  * Changes the given fields of an account. Throws `name_invalid`, `account_name_taken`,
- * `plan_unknown`, `email_invalid`, `account_not_found` and `account_rights_exceeded`.
+ * `plan_unknown`, `email_invalid`, `account_not_found`, `account_rights_exceeded` and
+ * `two_factor_without_admin`.
  */
 export async function changeAccount(
   { plans, ...services }: AccountServices & { readonly plans: Plans },
@@ -131,6 +135,7 @@ export async function changeAccount(
     email,
     isAdmin,
     actionPolicy,
+    isTwoFactorRequired,
   }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
   const patch: AccountPatch = {
@@ -139,11 +144,15 @@ export async function changeAccount(
     ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
     ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
     ...(actionPolicy === undefined ? {} : { action_policy: actionPolicy }),
+    ...(isTwoFactorRequired === undefined
+      ? {}
+      : { two_factor_required: isTwoFactorRequired ? 1 : 0 }),
   }
   requireAccountRights({ actor }, { plan: plans.get(patch.plan ?? ''), isAdmin })
   const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
   return write(services.database, async trx => {
     if (patch.name !== undefined) await requireFreeName(trx, id, patch.name)
+    if (isTwoFactorRequired) await requireAdmin(trx, id)
     const account =
       changed.length === 0 ? await accountIn(trx, id) : await updateRow(trx, id, patch)
     if (account === null) throw accountError('account_not_found', { id })
@@ -151,6 +160,13 @@ export async function changeAccount(
     if (changed.length > 0) await addAuditEntry(trx, services, entry)
     return account
   })
+}
+
+/** API keys cannot sign in where a second factor is required, so somebody else must be able to. */
+async function requireAdmin(trx: Trx, accountId: string): Promise<void> {
+  const people = await listPeople(trx, accountId)
+  if (people.some(person => person.role === 'admin' && hasJoined(person))) return
+  throw accountError('two_factor_without_admin', {})
 }
 
 /** Commands take the name of an account in place of its ID. Throws `account_name_taken`. */

@@ -58,6 +58,10 @@ const ERRORS = {
   own_person: (_: NoFacts) =>
     'You cannot change your own role or remove yourself. Another admin of the account can.',
 
+  /** A second factor is required of the people of an account that nobody could administer then. */
+  two_factor_without_admin: (_: NoFacts) =>
+    'No admin of the account has accepted an invitation yet. Invite one first: API keys cannot sign in to the dashboard of an account that requires a second factor.',
+
   credits_used_up: ({ limit }: { readonly limit: number } & Reset) =>
     `All ${formatNumber(limit)} daily verifications are used up. They reset at midnight UTC.`,
   credits_exceeded: ({ plan, creditsPerDay, needed, left, resetAt }: CreditsFacts) =>

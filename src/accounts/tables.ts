@@ -30,6 +30,8 @@ export type AccountTable = {
   operator: number
   /** Decides about the actions of results; null: the policy of the service. */
   action_policy: ActionPolicy | null
+  /** 1 if people who sign in with a password need a second factor, and keys do not sign in. */
+  two_factor_required: number
   /** Rows of all its jobs, kept here so that they need not be summed. */
   stored_rows: number
 }

@@ -29,6 +29,7 @@ import {
   email,
   getActor,
   name,
+  twoFactorRequired,
 } from './managed-accounts.ts'
 import { creditState, type RateLimitDeps, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
@@ -69,7 +70,12 @@ export function accountRoutes(service: AccountDeps) {
 }
 
 const OwnAccountPatch = z
-  .strictObject({ name, email, action_policy: actionPolicy })
+  .strictObject({
+    name,
+    email,
+    action_policy: actionPolicy,
+    two_factor_required: twoFactorRequired,
+  })
   .partial()
   .openapi('OwnAccountPatch')
 
@@ -84,9 +90,9 @@ function ownAccountRoutes(service: AccountDeps) {
   })
   const change = route(service, 'PATCH /v1/account', {
     id: 'updateOwnAccount',
-    summary: 'Change the name, the email address or the action policy of the account',
+    summary: 'Change the settings of the account',
     description:
-      'Fields that are omitted keep their values. The plan is changed by the administrator of the service.',
+      'Changes the name, the email address, the action policy, or whether people need a second factor. Fields that are omitted keep their values. The plan is changed by the administrator of the service.',
     scope: 'account:write',
     body: { schema: OwnAccountPatch, example: OWN_ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
     answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
@@ -103,8 +109,14 @@ function ownAccountRoutes(service: AccountDeps) {
     .handle(change, async c => {
       const services = { ...withOrigin(c, service), plans: service.settings.plans }
       const accountId = c.get('caller').account.id
-      const { action_policy, ...fields } = c.req.valid('json')
-      const input = { ...fields, actionPolicy: action_policy, accountId, actor: getActor(c) }
+      const { action_policy, two_factor_required, ...fields } = c.req.valid('json')
+      const input = {
+        ...fields,
+        actionPolicy: action_policy,
+        isTwoFactorRequired: two_factor_required,
+        accountId,
+        actor: getActor(c),
+      }
       const data = presentAccount(await changeAccount(services, input))
       return c.json({ success: true as const, data }, 200)
     })

@@ -44,6 +44,11 @@ export const actionPolicy = z.enum(ACTION_POLICIES).nullable().openapi({
     'Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the policy of the service does.',
 })
 
+export const twoFactorRequired = z.boolean().openapi({
+  description:
+    'Whether people who sign in to the dashboard with a password need a second factor. Those without one can only set one up then, and API keys cannot sign in. The identity provider asks for its own second factor.',
+})
+
 export const name = z
   .string()
   .trim()
@@ -60,7 +65,14 @@ const NewAccountRequest = z
   .openapi('NewAccount')
 
 const AccountPatchRequest = z
-  .strictObject({ name, plan, email, admin, action_policy: actionPolicy })
+  .strictObject({
+    name,
+    plan,
+    email,
+    admin,
+    action_policy: actionPolicy,
+    two_factor_required: twoFactorRequired,
+  })
   .partial()
   .openapi('AccountPatch')
 
@@ -72,6 +84,7 @@ const AccountSchema = z
     email,
     admin,
     action_policy: actionPolicy,
+    two_factor_required: twoFactorRequired,
     created_at: z.string().openapi({ format: 'date-time' }),
   })
   .openapi('Account')
@@ -111,6 +124,7 @@ const account = {
   ...NEW_ACCOUNT_EXAMPLE,
   admin: false,
   action_policy: null,
+  two_factor_required: false,
   created_at: '2026-03-21T10:30:00.000Z',
 }
 
@@ -213,10 +227,15 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     errors: ['account_exists'],
   })
   router.handle(change, async c => {
-    const { admin: isAdmin, action_policy, ...fields } = c.req.valid('json')
+    const { admin: isAdmin, action_policy, two_factor_required, ...fields } = c.req.valid('json')
     const services = { ...withOrigin(c, service), plans: settings.plans }
     const accountId = c.req.valid('param').id
-    const change = { ...fields, isAdmin, actionPolicy: action_policy }
+    const change = {
+      ...fields,
+      isAdmin,
+      actionPolicy: action_policy,
+      isTwoFactorRequired: two_factor_required,
+    }
     const input = { ...change, accountId, actor: getActor(c) }
     const data = presentAccount(await changeAccount(services, input))
     return c.json({ success: true as const, data }, 200)

@@ -8,6 +8,7 @@ import { sanitizeText } from '../platform/text.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
+import { parseOnOff } from './on-off.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   type AccountsBackend,
@@ -232,7 +233,7 @@ function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExi
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
-      const admin = parseOnOff(word)
+      const admin = parseOnOff('second', word)
       setExitCode(await changeCommand(context, flags, account, { admin }, accessText))
     })
   addSettings(setAdmin, context, DATA_SETTINGS)
@@ -281,8 +282,3 @@ const accessText = ({ after: { id, name, admin } }: Changed) =>
   admin
     ? `Account ${id} "${name}" can now manage accounts over HTTP and open the Health page of the dashboard.`
     : `Account ${id} "${name}" can no longer manage accounts over HTTP or open the Health page of the dashboard.`
-
-function parseOnOff(value: string): boolean {
-  if (value === 'on' || value === 'off') return value === 'on'
-  throw new EvError('usage', `The second argument is "${sanitizeText(value)}"; it takes on or off.`)
-}

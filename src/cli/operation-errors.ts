@@ -65,6 +65,10 @@ const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts
   person_limit_reached: 'usage',
   person_rights_exceeded: 'usage',
   own_person: 'usage',
+  two_factor_without_admin: [
+    'usage',
+    'To invite one, run "ev people invite --role admin --name NAME --email ADDRESS".',
+  ],
   credits_used_up: ['usage', SET_PLAN],
   credits_exceeded: ['usage', SET_PLAN],
 

@@ -6,6 +6,7 @@ import { confirm, YES } from './confirm.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
+import { parseOnOff } from './on-off.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemotePeople,
@@ -25,6 +26,7 @@ Examples:
   ev people link ann@shop.example
   ev people set-role ann@shop.example viewer
   ev people reset-two-factor ann@shop.example
+  ev people require-two-factor on
   ev people remove ann@shop.example
 
 People sign in to the dashboard of one account. A person sets a password at a link, which ev shows once and which works
@@ -38,6 +40,7 @@ export function definePeople(people: Command, context: CliContext, setExitCode: 
   addLink(people, context, setExitCode)
   addSetRole(people, context, setExitCode)
   addResetTwoFactor(people, context, setExitCode)
+  addRequireTwoFactor(people, context, setExitCode)
   addRemove(people, context, setExitCode)
 }
 
@@ -281,6 +284,42 @@ async function resetTwoFactorCommand(
     context,
     `Removed the second factor of ${nameText(found)}, who now signs in with the password alone.\n`,
   )
+  return 0
+}
+
+function addRequireTwoFactor(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+  const require = people
+    .command('require-two-factor')
+    .description('require a second factor of the people of an account')
+    .argument('<on|off>', 'on: people with a password need one; off: optional')
+    .option('--account <account>', 'the account, by ID or name')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev people require-two-factor on --account Shop')
+    .action(async (word: string, flags) => {
+      setExitCode(await requireTwoFactorCommand(context, word, flags))
+    })
+  addSettings(require, context, DATA_SETTINGS)
+  worksOnService(require)
+}
+
+async function requireTwoFactorCommand(
+  context: CliContext,
+  word: string,
+  flags: PeopleFlags,
+): Promise<number> {
+  const isRequired = parseOnOff('first', word)
+  const backend = await openPeople(context, flags)
+  const account = await backend.requireTwoFactor(isRequired, flags.account)
+  if (flags.json) printJson(context, account)
+  else {
+    const what = `account ${account.id} "${sanitizeText(account.name)}"`
+    printText(
+      context,
+      isRequired
+        ? `A second factor is now required in ${what}. People with a password and without one can only set it up, and API keys cannot sign in to the dashboard.\n`
+        : `A second factor is now optional in ${what}.\n`,
+    )
+  }
   return 0
 }
 

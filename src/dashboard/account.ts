@@ -23,7 +23,7 @@ import { may } from './session/signed-in.ts'
 
 type Account = AccountAnswer['data']
 
-/** The Account page: the name, the email address and the action policy of the account. */
+/** The Account page: the settings of the account. */
 export const accountRoutes = (): Hono<Env> =>
   new Hono<Env>()
     .get('/account', c => accountPage(c))
@@ -40,13 +40,20 @@ export const accountRoutes = (): Hono<Env> =>
 
 function bodyOf({ text }: SubmittedForm) {
   const policy = text('action_policy')
-  const fields = { name: text('name'), email: text('email') || null }
-  if (policy === '') return fields
-  return { ...fields, action_policy: policy === DEFAULT_POLICY ? null : policy }
+  const secondFactor = text('two_factor')
+  return {
+    name: text('name'),
+    email: text('email') || null,
+    ...(policy !== '' && { action_policy: policy === DEFAULT_POLICY ? null : policy }),
+    ...(secondFactor !== '' && { two_factor_required: secondFactor === REQUIRED }),
+  }
 }
 
 /** The choice of an account without a policy. */
 const DEFAULT_POLICY = 'default'
+
+/** The choice of an account that requires a second factor. */
+const REQUIRED = 'required'
 
 /** The form after it was refused. */
 type Draft = { readonly sent: SubmittedForm; readonly problem: ApiProblem }
@@ -74,7 +81,12 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
   })
 }
 
-const LABELS = { name: 'Name', email: 'Email address', action_policy: 'Action policy' }
+const LABELS = {
+  name: 'Name',
+  email: 'Email address',
+  action_policy: 'Action policy',
+  two_factor_required: 'Second factor',
+}
 
 const POLICIES: Readonly<Record<string, string>> = {
   [DEFAULT_POLICY]: 'As the service',
@@ -85,8 +97,19 @@ const POLICIES: Readonly<Record<string, string>> = {
 
 const POLICY_HINT = 'Decides about the action that results recommend, also of earlier lists.'
 
+const SECOND_FACTORS: Readonly<Record<string, string>> = {
+  optional: 'Optional',
+  [REQUIRED]: 'Required of people with a password',
+}
+
+const SECOND_FACTOR_HINT =
+  'If it is required, people without one can only set one up, and API keys cannot sign in to the dashboard.'
+
 const EMAIL_HINT =
   'Receives alerts about webhooks and the emails about finished lists. Leave it empty to send alerts to the administrator of the service.'
+
+const current = ({ two_factor_required: isRequired }: Account): string =>
+  isRequired ? REQUIRED : 'optional'
 
 function settings(c: Context<Env>, account: Account, draft: Draft | undefined): Html {
   if (!may(c.get('user'), 'account:write')) {
@@ -95,6 +118,7 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
         [LABELS.name, account.name],
         [LABELS.email, account.email ?? 'None'],
         [LABELS.action_policy, POLICIES[account.action_policy ?? DEFAULT_POLICY] ?? ''],
+        [LABELS.two_factor_required, SECOND_FACTORS[current(account)] ?? ''],
       ])}
       <p><small>To change them, sign in with a key that has the scope "account:write".</small></p>`
   }
@@ -115,6 +139,16 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
           checked: value === policy,
         })),
         hint: POLICY_HINT,
+      })}
+      ${select({
+        label: LABELS.two_factor_required,
+        name: 'two_factor',
+        choices: Object.entries(SECOND_FACTORS).map(([value, label]) => ({
+          value,
+          label,
+          checked: value === (draft?.sent.text('two_factor') || current(account)),
+        })),
+        hint: SECOND_FACTOR_HINT,
       })}
       <button class="primary">Save</button>`,
   )

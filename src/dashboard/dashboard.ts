@@ -29,7 +29,13 @@ import { checkCsrf, shortForms } from './session/csrf.ts'
 import { oidcRoutes } from './session/oidc.ts'
 import { sessionRoutes } from './session/sessions.ts'
 import { signInRoutes, themeRoutes } from './session/sign-in.ts'
-import { sessionOrigin, setUser, signedIn } from './session/signed-in.ts'
+import {
+  requireSecondFactor,
+  SECOND_FACTOR,
+  sessionOrigin,
+  setUser,
+  signedIn,
+} from './session/signed-in.ts'
 import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
@@ -42,6 +48,7 @@ export function createDashboard(deps: DashboardDeps): Hono<Env> {
   router.onError((error, c) => answerError(c, deps, error))
   router.use(except(isFile, pageHeaders(deps)))
   router.use(except(isPublic, signedIn(deps), alerts(deps)))
+  router.use(except([isPublic, isSetup], requireSecondFactor()))
   router.use(except(isPublic, noteForbidden(deps)))
   router.use(except([isPublic, isIntake], shortForms(), checkCsrf()))
   router.get('/', c => c.redirect('/overview', 303))
@@ -92,6 +99,11 @@ const answeringRoutes = (c: Context) =>
 const isPublic = (c: Context) => answeringRoutes(c).every(path => PUBLIC.has(path))
 const isFile = (c: Context) => answeringRoutes(c).every(path => FILES.has(path))
 
+/** Routes of a person who must set up a second factor. */
+const SETUP: ReadonlySet<string> = new Set([SECOND_FACTOR, '/sign-out', '/theme'])
+
+const isSetup = (c: Context) => answeringRoutes(c).every(path => SETUP.has(path))
+
 /** The upload route streams its body and checks the CSRF token itself. */
 const isIntake = ({ req }: Context) => req.method === 'POST' && req.path === INTAKE
 
@@ -140,7 +152,8 @@ function notFoundPage(deps: DashboardDeps): MiddlewareHandler<Env> {
     }
     return headers(c, async () => {
       await findAlerts(c, async () => {
-        c.res = await ((await setUser(c, deps)) ? page(c, missing) : barePage(c, missing))
+        const hasFrame = (await setUser(c, deps)) && !c.get('user').lacksSecondFactor
+        c.res = await (hasFrame ? page(c, missing) : barePage(c, missing))
       })
     })
   }

@@ -65,6 +65,10 @@ export type SignedIn = {
   readonly plan: string
   /** Whether the account may open the Health page. */
   readonly isAdmin: boolean
+  /** Whether the account requires a second factor of people with a password. */
+  readonly isTwoFactorRequired: boolean
+  /** Whether the person may only set up a second factor. */
+  readonly lacksSecondFactor: boolean
 }
 
 /** Dependencies of the dashboard, composed in `compose/service.ts`. */

@@ -9,7 +9,7 @@ import {
   addFeedbackSources,
 } from './feedback-schema.ts'
 import { initial } from './initial-schema.ts'
-import { addIdentities, addPeople } from './people-schema.ts'
+import { addIdentities, addPeople, addRequiredSecondFactor } from './people-schema.ts'
 import { type Schema, TABLES } from './schema.ts'
 import { isPostgres } from './sql-dialect.ts'
 
@@ -99,6 +99,7 @@ export const MIGRATIONS: Migrations = {
   '0020_identities': { up: addIdentities },
   '0021_action_policy': { up: addActionPolicy },
   '0022_shares': { up: indexShares },
+  '0023_two_factor': { up: addRequiredSecondFactor },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */

@@ -13,6 +13,13 @@ export async function addIdentities(db: Kysely<unknown>): Promise<void> {
     where oidc_subject is not null`.execute(db)
 }
 
+/** Adds the second factor that accounts require of their people. */
+export async function addRequiredSecondFactor(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table account add column two_factor_required integer default 0 not null`.execute(
+    db,
+  )
+}
+
 const STATEMENTS = [
   `create table person (
     id text primary key,

@@ -21,6 +21,7 @@ describe('the account of a key', () => {
       email: null,
       admin: false,
       action_policy: null,
+      two_factor_required: false,
       created_at: '2026-06-01T12:00:00.000Z',
     })
     const body = { name: ' Shop ', email: 'Owner@Shop.example' }

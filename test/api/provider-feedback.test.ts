@@ -212,7 +212,7 @@ test('a source needs the scope feedback:write, and its changes are in the audit 
   await request(`/v1/feedback/sources/${id}`, { method: 'DELETE' })
   const { data } = (await json('/v1/audit')) as { data: { items: { action: string }[] } }
   expect(data.items.map(({ action }) => action)).toEqual([
-    ...['feedback_source.deleted', 'feedback_source.created'],
+    ...['feedback_source.deleted', 'request.refused', 'request.refused', 'feedback_source.created'],
   ])
 })
 

@@ -26,6 +26,7 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
       email: 'Owner@shop.example',
       admin: false,
       action_policy: null,
+      two_factor_required: false,
       created_at: expect.stringMatching(/Z$/),
     })
     expect((await ev(home, 'create', '--name', 'Other')).code).toBe(0)

@@ -67,6 +67,10 @@ test.each([
     ['words', 'on', 'off'],
   ],
   [
+    ['people', 'require-two-factor', ''],
+    ['words', 'on', 'off'],
+  ],
+  [
     ['webhooks', 'deliveries', '--status', 'f'],
     ['words', 'failed'],
   ],

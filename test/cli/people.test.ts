@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/database.ts'
+import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 
 const BASE = ['--base-url', 'https://ev.example.com']
@@ -73,6 +76,33 @@ describe.concurrent('ev people', { timeout: 60_000 }, () => {
       ['person.totp_disabled', 'command_line'],
       ['person.updated', 'command_line'],
       ['person.invited', 'command_line'],
+    ])
+  })
+
+  test('requires a second factor, once an admin has joined', async () => {
+    const home = await createHome('Shop')
+    await invite(home, 'ann@shop.example', '--role', 'admin')
+    const early = await ev(home, 'require-two-factor', 'on')
+    expect([early.code, early.stderr]).toEqual([
+      64,
+      expect.stringContaining('No admin of the account has accepted an invitation yet.'),
+    ])
+    const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+    await database.db.updateTable('person').set({ password: 'x' }).execute()
+    await database.close()
+    const on = await ev(home, 'require-two-factor', 'on', '--account', 'Shop')
+    expect([on.code, on.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^A second factor is now required in account acc_\w+ "Shop"/),
+    ])
+    expect(await read(home, 'require-two-factor', 'on')).toMatchObject({
+      two_factor_required: true,
+    })
+    expect((await ev(home, 'require-two-factor', 'off')).stdout).toContain('is now optional')
+    const wrong = await ev(home, 'require-two-factor', 'yes')
+    expect([wrong.code, wrong.stderr]).toEqual([
+      64,
+      'error: The first argument is "yes"; it takes on or off.\n',
     ])
   })
 

@@ -118,6 +118,14 @@ test('manages people', async () => {
     await expectSame('people', '--json')
   }
   for (const run of [here, there]) {
+    expect(await run('people', 'require-two-factor', 'on', '--account', 'default')).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('No admin of the account has accepted an invitation yet.'),
+    })
+    expect(await run('people', 'require-two-factor', 'off', '--account', 'default')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^A second factor is now optional in account acc_\w+ "/),
+    })
     expect(await run('people', 'remove', ann, '--yes')).toMatchObject({
       code: 66,
       stderr: `error: Person ${ann} does not exist. To list people, run "ev people".\n`,

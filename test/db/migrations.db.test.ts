@@ -64,6 +64,7 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`alter table webhook drop column daily_attempts`.execute(db)
   await sql`alter table attempt drop column request_headers`.execute(db)
   await sql`alter table account drop column action_policy`.execute(db)
+  await sql`alter table account drop column two_factor_required`.execute(db)
   if (onPostgres) {
     await sql`create index item_backup on item (job_id)`.execute(db)
     await sql`drop index item_due, item_waiting`.execute(db)

@@ -86,6 +86,10 @@ class Account(TypedDict):
     # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
     # policy of the service does.
     action_policy: Optional[Literal["balanced", "strict", "lenient"]]
+    # Whether people who sign in to the dashboard with a password need a second factor. Those
+    # without one can only set one up then, and API keys cannot sign in. The identity provider
+    # asks for its own second factor.
+    two_factor_required: bool
     created_at: str
 
 
@@ -120,6 +124,10 @@ class AccountPatch(TypedDict):
     # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
     # policy of the service does.
     action_policy: NotRequired[Optional[Literal["balanced", "strict", "lenient"]]]
+    # Whether people who sign in to the dashboard with a password need a second factor. Those
+    # without one can only set one up then, and API keys cannot sign in. The identity provider
+    # asks for its own second factor.
+    two_factor_required: NotRequired[bool]
 
 
 class AsyncAccepted(TypedDict):
@@ -2226,6 +2234,10 @@ class OwnAccountPatch(TypedDict):
     # Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the
     # policy of the service does.
     action_policy: NotRequired[Optional[Literal["balanced", "strict", "lenient"]]]
+    # Whether people who sign in to the dashboard with a password need a second factor. Those
+    # without one can only set one up then, and API keys cannot sign in. The identity provider
+    # asks for its own second factor.
+    two_factor_required: NotRequired[bool]
 
 
 class Person(TypedDict):

@@ -71,10 +71,11 @@ class OwnAccount:
         return cast(Account, self._connection.json(call)["data"])
 
     def update(self, changes: OwnAccountPatch) -> Account:
-        """Change the name, the email address or the action policy of the account.
+        """Change the settings of the account.
 
-        Fields that are omitted keep their values. The plan is changed by the administrator of
-        the service.
+        Changes the name, the email address, the action policy, or whether people need a second
+        factor. Fields that are omitted keep their values. The plan is changed by the
+        administrator of the service.
         """
         call = Call("PATCH", "/v1/account", body=changes)
         return cast(Account, self._connection.json(call)["data"])

@@ -2,6 +2,7 @@ import { type AuditAction, addAuditEntry, type Origin } from '../../audit.ts'
 import { type Trx, write } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
+import type { Account } from '../account-store.ts'
 import { hashSecret } from '../key.ts'
 import {
   deleteRecoveryCodes,
@@ -15,6 +16,15 @@ import { openState, sealState } from './sealed-state.ts'
 import type { Limited, SignInServices } from './sign-in.ts'
 import { failuresOf, toLimited } from './sign-in.ts'
 import { findTotpStep, newTotpSecret, randomBase32 } from './totp.ts'
+
+/**
+ * Whether a person must set up a second factor before anything else: the account requires one, and
+ * the password alone would sign the person in. The identity provider asks for its own.
+ */
+export const lacksSecondFactor = (
+  { two_factor_required: isRequired }: Pick<Account, 'two_factor_required'>,
+  { password, totp_secret: secret }: Person,
+): boolean => isRequired === 1 && password !== null && secret === null
 
 type CodeOutcome = Limited | { readonly kind: 'refused' } | { readonly kind: 'accepted' }
 

@@ -77,6 +77,7 @@ const ANSWERS: {
   person_limit_reached: 'invalid_request',
   person_rights_exceeded: 'insufficient_scope',
   own_person: 'invalid_request',
+  two_factor_without_admin: 'invalid_request',
   credits_used_up: reset => ({ code: 'quota_exceeded', retryAfterS: secondsUntil(reset) }),
   credits_exceeded: reset => ({ code: 'quota_exceeded', retryAfterS: secondsUntil(reset) }),
 

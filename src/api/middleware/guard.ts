@@ -10,6 +10,7 @@ import {
 } from '../../accounts/key-rights.ts'
 import { getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
+import { lacksSecondFactor } from '../../accounts/people/second-factor.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Admitted, Caller, DashboardSession, Env, Replay } from '../context.ts'
@@ -377,6 +378,15 @@ async function authenticateSession(
   if (found === null || isExpired(found.key.expiresAt, now)) throw signedOut()
   if (isExpired(secretExpiresAt, now)) throw signedOut()
   if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
+  const { account, person } = found
+  if (person === null) {
+    if (account.two_factor_required === 1) throw signedOut()
+  } else if (lacksSecondFactor(account, person)) {
+    throw new ApiError(
+      'insufficient_scope',
+      'The account requires a second factor, which you have not set up yet.',
+    )
+  }
   return toCaller(service, { ...found, secretExpiresAt })
 }
 

@@ -45,13 +45,23 @@ export function createLocalAccounts(context: CliContext, config: Config): Accoun
         await database.close()
       }
     },
-    async change(idOrName, { admin: isAdmin, action_policy: actionPolicy, email, plan, name }) {
+    async change(
+      idOrName,
+      {
+        admin: isAdmin,
+        action_policy: actionPolicy,
+        two_factor_required: isTwoFactorRequired,
+        email,
+        plan,
+        name,
+      },
+    ) {
       if (plan !== undefined) parsePlan(plan, plans)
       if (typeof email === 'string') parseEmail(email)
       return withAccounts(context, config, async (database, accounts) => {
         const before = selectAccount(accounts, idOrName)
         const services = { ...auditServices(context), database, plans }
-        const change = { name, plan, email, isAdmin, actionPolicy }
+        const change = { name, plan, email, isAdmin, actionPolicy, isTwoFactorRequired }
         const input = { ...change, accountId: before.id, actor: null }
         const after = await changeAccount(services, input)
         return { before: presentAccount(before), after: presentAccount(after) }

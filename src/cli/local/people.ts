@@ -1,3 +1,5 @@
+import { presentAccount } from '../../accounts/account-store.ts'
+import { changeAccount } from '../../accounts/accounts.ts'
 import {
   changePerson,
   invitationUrl,
@@ -8,6 +10,7 @@ import {
   resetSecondFactor,
 } from '../../accounts/people/people.ts'
 import { listPeople, type Person, presentPerson } from '../../accounts/people/person-store.ts'
+import { mergePlans } from '../../accounts/plan.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
 import type { CliContext } from '../context.ts'
@@ -48,6 +51,13 @@ export function createLocalPeople(context: CliContext, config: Config): PeopleBa
     resetTwoFactor: found =>
       withAccounts(context, config, async database => {
         await resetSecondFactor(services(database), targetOf(found))
+      }),
+    requireTwoFactor: (isTwoFactorRequired, account) =>
+      withAccounts(context, config, async (database, accounts) => {
+        const { id: accountId } = selectAccount(accounts, account)
+        const input = { accountId, isTwoFactorRequired, actor: null }
+        const all = { ...services(database), plans: mergePlans(config.plans) }
+        return presentAccount(await changeAccount(all, input))
       }),
     remove: found =>
       withAccounts(context, config, async database => {

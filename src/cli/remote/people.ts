@@ -1,5 +1,5 @@
 import type { EvClient } from '../../client/client.ts'
-import type { NewPerson, Person } from '../../client/types.ts'
+import type { Account, NewPerson, Person } from '../../client/types.ts'
 import { ownAccount } from '../service.ts'
 
 /** The people that the commands manage: of a database, or of a service. */
@@ -11,6 +11,8 @@ export type PeopleBackend = {
   link(person: OwnedPerson): Promise<PersonWithLink>
   setRole(person: OwnedPerson, role: Person['role']): Promise<OwnedPerson>
   resetTwoFactor(person: OwnedPerson): Promise<void>
+  /** Sets whether the people of an account need a second factor. */
+  requireTwoFactor(isRequired: boolean, account: string | undefined): Promise<Account>
   remove(person: OwnedPerson): Promise<void>
 }
 
@@ -38,6 +40,10 @@ export function createRemotePeople(client: EvClient): PeopleBackend {
     },
     setRole: async ({ id, account_id }, role) => own(account_id, await people.update(id, { role })),
     resetTwoFactor: ({ id }) => people.resetTwoFactor(id),
+    async requireTwoFactor(isRequired, account) {
+      await ownAccount(client, account)
+      return client.account.update({ two_factor_required: isRequired })
+    },
     remove: ({ id }) => people.delete(id),
   }
 }

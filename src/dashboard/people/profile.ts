@@ -82,6 +82,7 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
         (await sentForm(c)).raw('current'),
       )
       if (fault !== null) return profilePage(c, deps, fault)
+      if (c.get('user').isTwoFactorRequired) return profilePage(c, deps, REQUIRED)
       await disableTotp(withOrigin(c, deps), personOf(c))
       leaveNote(c, 'Second factor removed.')
       return c.redirect('/profile', 303)
@@ -129,6 +130,8 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
       return c.redirect('/profile', 303)
     })
 }
+
+const REQUIRED = 'Your account requires a second factor. Nothing was changed.'
 
 const WRONG_CODE = 'Wrong code. Check the clock of your phone and enter the code that it shows now.'
 
@@ -239,14 +242,18 @@ function secondFactorCard(c: Context<Env>, person: Person, codesLeft: number): H
     body: html`
       <p>Sign-in asks for a code of your authenticator app. Recovery codes left: <b>${codesLeft}</b>.</p>
       ${form(c, '/profile/recovery-codes', html`${currentPassword('codes-password')}<button>Create new recovery codes</button>`)}
-      ${confirmed(c, {
-        action: '/profile/two-factor/remove',
-        label: 'Remove second factor',
-        question:
-          'Without it, anyone who knows your password can sign in. The recovery codes stop working.',
-        yes: 'Yes, remove it',
-        fields: currentPassword('remove-password'),
-      })}`,
+      ${
+        c.get('user').isTwoFactorRequired
+          ? html`<p><small>Your account requires it.</small></p>`
+          : confirmed(c, {
+              action: '/profile/two-factor/remove',
+              label: 'Remove second factor',
+              question:
+                'Without it, anyone who knows your password can sign in. The recovery codes stop working.',
+              yes: 'Yes, remove it',
+              fields: currentPassword('remove-password'),
+            })
+      }`,
   })
 }
 
@@ -266,6 +273,7 @@ function setupPage(
     body: html`
       ${fault === undefined ? NOTHING : notice('bad', fault)}
       <div class="card">
+        ${c.get('user').lacksSecondFactor ? html`<p>Your account requires a second factor. Set it up to continue.</p>` : NOTHING}
         <p>Scan the code with an authenticator app, or enter the key in the app.</p>
         <div class="qr" role="img" aria-label="QR code of the key below">${raw(encodeQr(uri, 'svg'))}</div>
         <p>Key: ${copyable(secret)}</p>

@@ -131,7 +131,7 @@ export function whileSignedIn(
     everyMs: POLL_INTERVAL_MS,
     startAfterMs: POLL_INTERVAL_MS,
     async run() {
-      if ((await userOf(c, deps)) !== null) return
+      if ((await userOf(c, deps))?.lacksSecondFactor === false) return
       stop()
       expired.abort(new Error('the session has ended'))
     },

@@ -316,7 +316,10 @@ function refusalOf(
   if (found === null) {
     return 'Invalid API key. A key starts with ev_live_ or ev_test_. It may have been revoked or have expired.'
   }
-  const { key } = found
+  const { key, account } = found
+  if (account.two_factor_required === 1) {
+    return `The account "${account.name}" requires a second factor, so API keys cannot sign in. Sign in with your email address and password.`
+  }
   if (!permits(key.scopes, 'dashboard')) {
     return `The key "${key.name}" lacks the scope "dashboard". Sign in with a key that has it, or create one: ev keys create --name me --scopes dashboard,…`
   }

@@ -3,6 +3,7 @@ import { html } from 'hono/html'
 import { ipAllowed, permits, type Scope } from '../../accounts/key-rights.ts'
 import type { ApiKey } from '../../accounts/key-store.ts'
 import type { Person } from '../../accounts/people/person-store.ts'
+import { lacksSecondFactor } from '../../accounts/people/second-factor.ts'
 import {
   csrfToken,
   endSession as deleteSession,
@@ -50,6 +51,8 @@ export async function userOf(
   const found = await findSession(database, hashToken(token), now)
   if (found === null || !permits(found.key.scopes, 'dashboard')) return null
   const { session, key, account, person } = found
+  const isTwoFactorRequired = account.two_factor_required === 1
+  if (person === null && isTwoFactorRequired) return null
   // The API checks the IP address too, but some pages render without calling it.
   if (!ipAllowed(key, c.get('ip'))) return null
   // The polling of an open page must not keep the session alive.
@@ -74,6 +77,8 @@ export async function userOf(
     accountEmail: account.email,
     plan: account.plan,
     isAdmin: account.operator === 1,
+    isTwoFactorRequired,
+    lacksSecondFactor: person !== null && lacksSecondFactor(account, person),
   }
 }
 
@@ -92,6 +97,17 @@ function toSignIn(c: Context<Env>): Response {
   }
   return c.redirect(`/sign-in${next}`, 303)
 }
+
+/** Sends a person who must set up a second factor to that page. */
+export const requireSecondFactor = (): MiddlewareHandler<Env> => async (c, next) => {
+  if (!c.get('user').lacksSecondFactor) return next()
+  if (c.req.header('HX-Request') === 'true')
+    return c.body(null, 403, { 'HX-Redirect': SECOND_FACTOR })
+  return c.redirect(SECOND_FACTOR, 303)
+}
+
+/** The page where a person sets up a second factor. */
+export const SECOND_FACTOR = '/profile/two-factor'
 
 /** A SameSite=Strict cookie is not sent with a link from another site or an email. */
 const isCrossSite = (c: Context<Env>) =>
