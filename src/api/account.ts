@@ -23,7 +23,6 @@ import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import {
   ACCOUNT_BODY_MAX,
-  ACCOUNT_EXAMPLE,
   AccountAnswer,
   actionPolicy,
   email,
@@ -37,9 +36,7 @@ import { encodeCursor, pageQuery, parseCursor, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import {
-  CREDITS_EXAMPLE,
   Credits,
-  HISTORY_EXAMPLE,
   HistoryPage,
   historyFilters,
   type LIMIT_NAMES,
@@ -47,7 +44,6 @@ import {
   Limits,
   PERIODS,
   type SOURCES,
-  STATS_EXAMPLE,
   Stats,
 } from './schemas/account.ts'
 import { json } from './schemas/answers.ts'
@@ -79,14 +75,12 @@ const OwnAccountPatch = z
   .partial()
   .openapi('OwnAccountPatch')
 
-const OWN_ACCOUNT_PATCH_EXAMPLE = { email: 'owner@shop.example' }
-
 function ownAccountRoutes(service: AccountDeps) {
   const get = route(service, 'GET /v1/account', {
     id: 'getOwnAccount',
     summary: 'Get the account of the key',
     scope: 'account:read',
-    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    answer: json(AccountAnswer, 'The account'),
   })
   const change = route(service, 'PATCH /v1/account', {
     id: 'updateOwnAccount',
@@ -94,8 +88,12 @@ function ownAccountRoutes(service: AccountDeps) {
     description:
       'Changes the name, the email address, the action policy, or whether people need a second factor. Fields that are omitted keep their values. The plan is changed by the administrator of the service.',
     scope: 'account:write',
-    body: { schema: OwnAccountPatch, example: OWN_ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
-    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    body: {
+      schema: OwnAccountPatch,
+      example: { email: 'owner@shop.example' },
+      max: ACCOUNT_BODY_MAX,
+    },
+    answer: json(AccountAnswer, 'The account'),
     errors: ['account_exists'],
   })
   return newRouter()
@@ -129,7 +127,7 @@ function creditRoutes(service: AccountDeps) {
     description:
       'A new verification with a definite result costs one credit. `unknown` and cached results, malformed addresses, duplicates and the sandbox are free. If the plan has no daily limit, `credits_balance` and `credits_added` are null.',
     scope: 'account:read',
-    answer: json(Credits, 'The credits', CREDITS_EXAMPLE),
+    answer: json(Credits, 'The credits'),
   })
   return newRouter().handle(credits, async c => {
     const { account, key, plan } = c.get('caller')
@@ -240,7 +238,7 @@ function statsRoutes(service: AccountDeps) {
         .default('day')
         .openapi({ description: 'Today, or the last 7 or 30 days.' }),
     }),
-    answer: json(Stats, 'The counts', STATS_EXAMPLE),
+    answer: json(Stats, 'The counts'),
   })
   return newRouter().handle(stats, async c => {
     const { period } = c.req.valid('query')
@@ -305,7 +303,7 @@ function historyRoutes(service: AccountDeps) {
       'Returns one row for each verified address, for as long as the history is kept. With `X-EV-Sandbox: true`, it returns simulated verifications, otherwise live ones. With a filter, a page can be short or empty while `has_more` is true: continue with `next_cursor`.',
     scope: 'account:read',
     query: z.object({ ...pageQuery, ...historyFilters }),
-    answer: json(HistoryPage, 'One page of the history', HISTORY_EXAMPLE),
+    answer: json(HistoryPage, 'One page of the history'),
   })
   return newRouter().handle(history, async c => {
     const { limit, cursor, class: classes, ...filters } = c.req.valid('query')

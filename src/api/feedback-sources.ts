@@ -13,13 +13,18 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
+import { time, total } from './schemas/fields.ts'
 
 type FeedbackSourceDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
   IdempotencyDeps
 
 // Schemas of feedback sources.
 
-const provider = z.enum(PROVIDER_NAMES).openapi({ description: 'The email provider.' })
+const provider = z
+  .enum(PROVIDER_NAMES)
+  .openapi({ description: 'The email provider.', example: 'ses' })
+
+const TOPIC = 'arn:aws:sns:us-east-1:123456789012:ses-feedback'
 
 /** Fits the longest key, an RSA key in PEM by mistake. */
 const KEY_LENGTH_MAX = 4_000
@@ -28,6 +33,7 @@ const NewFeedbackSourceRequest = z
   .strictObject({
     provider,
     key: z.string().max(KEY_LENGTH_MAX).optional().openapi({
+      example: TOPIC,
       description:
         'Key that authenticates the provider. `ses`: the ARN of the SNS topic. `sendgrid`: the verification key of the Event Webhook. `mailgun`: the HTTP webhook signing key. Omit it for `postmark` and `sparkpost`: the response contains a password instead.',
     }),
@@ -35,19 +41,23 @@ const NewFeedbackSourceRequest = z
   .openapi('NewFeedbackSource')
 
 const fields = {
-  id: z.string(),
+  id: z.string().openapi({ example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
   provider,
-  url: z.string().openapi({ description: 'The URL to set at the provider.' }),
+  url: z.string().openapi({
+    description: 'The URL to set at the provider.',
+    example: 'https://ev.example.com/v1/feedback/ses/fbs_8f3a2c1d7b5e4096a1c3',
+  }),
 }
 const rest = {
-  created_at: z.string().openapi({ format: 'date-time' }),
-  last_received_at: z.string().nullable().openapi({
-    format: 'date-time',
+  created_at: time,
+  last_received_at: time.nullable().openapi({
+    example: null,
     description: 'When the provider last sent a valid request. Null if it never did.',
   }),
 }
 const key_hint = z.string().openapi({
   description: 'For `ses` the ARN of the topic, otherwise the last characters of the key.',
+  example: TOPIC,
 })
 
 const SourceSchema = z.object({ ...fields, key_hint, ...rest }).openapi('FeedbackSource')
@@ -56,39 +66,24 @@ const CreatedFeedbackSource = successBody(
   z.object({
     ...fields,
     key_hint,
-    basic_auth: z.object({ username: z.string(), password: z.string() }).nullable().openapi({
-      description:
-        'HTTP Basic credentials to set at the provider. Null if the provider signs its requests. Returned only once.',
-    }),
+    basic_auth: z
+      .object({
+        username: z.string().openapi({ example: 'ev' }),
+        password: z.string().openapi({ example: '7pQ3vX…' }),
+      })
+      .nullable()
+      .openapi({
+        example: null,
+        description:
+          'HTTP Basic credentials to set at the provider. Null if the provider signs its requests. Returned only once.',
+      }),
     ...rest,
   }),
 ).openapi('CreatedFeedbackSource')
 
-const FeedbackSourceList = successBody(
-  z.object({ sources: z.array(SourceSchema), total: z.int().min(0) }),
-).openapi('FeedbackSourceList')
-
-const NEW_FEEDBACK_SOURCE_EXAMPLE = {
-  provider: 'ses' as const,
-  key: 'arn:aws:sns:us-east-1:123456789012:ses-feedback',
-}
-
-const example = {
-  id: 'fbs_8f3a2c1d7b5e4096a1c3',
-  provider: 'ses' as const,
-  url: 'https://ev.example.com/v1/feedback/ses/fbs_8f3a2c1d7b5e4096a1c3',
-  key_hint: NEW_FEEDBACK_SOURCE_EXAMPLE.key,
-}
-const times = { created_at: '2026-03-21T10:30:00.000Z', last_received_at: null }
-
-const CREATED_FEEDBACK_SOURCE_EXAMPLE = {
-  success: true as const,
-  data: { ...example, basic_auth: null, ...times },
-}
-const FEEDBACK_SOURCE_LIST_EXAMPLE = {
-  success: true as const,
-  data: { sources: [{ ...example, ...times }], total: 1 },
-}
+const FeedbackSourceList = successBody(z.object({ sources: z.array(SourceSchema), total })).openapi(
+  'FeedbackSourceList',
+)
 
 /** Fits the longest key. */
 const SOURCE_BODY_MAX = 16 * 1024
@@ -103,7 +98,7 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
     summary: 'List feedback sources',
     description: 'Oldest first.',
     scope: 'feedback:read',
-    answer: json(FeedbackSourceList, 'The sources', FEEDBACK_SOURCE_LIST_EXAMPLE),
+    answer: json(FeedbackSourceList, 'The sources'),
   })
   router.handle(list, async c => {
     const all = await listSources(service.database.reader, c.get('caller').account.id)
@@ -120,10 +115,10 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
     idempotent: true,
     body: {
       schema: NewFeedbackSourceRequest,
-      example: NEW_FEEDBACK_SOURCE_EXAMPLE,
+      example: { key: TOPIC },
       max: SOURCE_BODY_MAX,
     },
-    answer: json(CreatedFeedbackSource, 'The source', CREATED_FEEDBACK_SOURCE_EXAMPLE),
+    answer: json(CreatedFeedbackSource, 'The source'),
     status: 201,
   })
   router.handle(create, c => {

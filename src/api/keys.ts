@@ -23,17 +23,13 @@ import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
 import {
-  CREATED_KEY_EXAMPLE,
   CreatedKey,
-  KEY_EXAMPLE,
-  KEY_LIST_EXAMPLE,
   KeyAnswer,
   KeyDeletionQuery,
   KeyList,
   KeyPatchRequest,
   NEW_KEY_EXAMPLE,
   NewKeyRequest,
-  ROTATED_KEY_EXAMPLE,
   RotatedKey,
   RotateRequest,
 } from './schemas/key.ts'
@@ -56,7 +52,7 @@ function keyChangeRoutes(service: KeyDeps) {
     summary: 'Get an API key',
     scope: 'keys:write',
     params,
-    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+    answer: json(KeyAnswer, 'The key'),
   })
   router.handle(get, async c => {
     const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
@@ -71,8 +67,12 @@ function keyChangeRoutes(service: KeyDeps) {
       'Fields that you omit keep their values. The change applies to the next request. A key can reduce its own permissions, not extend them.',
     scope: 'keys:write',
     params,
-    body: { schema: KeyPatchRequest, example: PATCH_EXAMPLE, max: KEY_BODY_MAX },
-    answer: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+    body: {
+      schema: KeyPatchRequest,
+      example: { name: 'CI of the shop', rate_limit_per_minute: 600 },
+      max: KEY_BODY_MAX,
+    },
+    answer: json(KeyAnswer, 'The key'),
   })
   router.handle(change, async c => {
     const target = keyTarget(c, c.req.valid('param'))
@@ -91,8 +91,13 @@ function keyChangeRoutes(service: KeyDeps) {
     scope: 'keys:write',
     idempotent: true,
     params,
-    body: { schema: RotateRequest, example: ROTATION_EXAMPLE, max: KEY_BODY_MAX, required: false },
-    answer: json(RotatedKey, 'The key with its new secret', ROTATED_KEY_EXAMPLE),
+    body: {
+      schema: RotateRequest,
+      example: { grace_period_seconds: 3_600 },
+      max: KEY_BODY_MAX,
+      required: false,
+    },
+    answer: json(RotatedKey, 'The key with its new secret'),
   })
   router.handle(rotate, c => {
     // Without a body, the defaults of its schema are not applied.
@@ -143,9 +148,6 @@ function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget 
   return { keyId: id, accountId: caller.account.id, actor: ownRights(caller) }
 }
 
-const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
-const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
-
 function keyCreateRoutes(service: KeyDeps) {
   const router = newRouter()
 
@@ -154,7 +156,7 @@ function keyCreateRoutes(service: KeyDeps) {
     summary: 'List API keys',
     description: "Returns all keys that aren't deleted.",
     scope: 'keys:write',
-    answer: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
+    answer: json(KeyList, 'The keys'),
   })
   router.handle(list, async c => {
     const keys = await listKeys(service.database, c.get('caller').account.id)
@@ -170,7 +172,7 @@ function keyCreateRoutes(service: KeyDeps) {
     scope: 'keys:write',
     idempotent: true,
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
-    answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
+    answer: json(CreatedKey, 'The key'),
     status: 201,
     headers: ['Location'],
   })

@@ -19,7 +19,8 @@ import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
-import { CREATED_KEY_EXAMPLE, CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
+import { time } from './schemas/fields.ts'
+import { CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
 
 type ManagedAccountDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
   KeyDeps &
@@ -27,26 +28,33 @@ type ManagedAccountDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'setti
 
 // Schemas of accounts and plans, which an admin account manages.
 
-const plan = z.string().max(100).openapi({ description: 'Name of a plan; see `GET /v1/plans`.' })
+const plan = z.string().max(100).openapi({
+  description: 'Name of a plan; see `GET /v1/plans`.',
+  example: 'starter',
+})
 /** RFC 5321 §4.5.3.1.3: 256 octets with the angle brackets. */
 const EMAIL_LENGTH_MAX = 254
 
 export const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
   description:
     'Email address for alerts about failing webhooks, and for finished lists that were submitted with `notify`. If null, the address of the service receives the alerts.',
+  example: 'owner@shop.example',
 })
 const admin = z.boolean().openapi({
   description: 'Whether the account can manage accounts and open the Health page.',
+  example: false,
 })
 
 export const actionPolicy = z.enum(ACTION_POLICIES).nullable().openapi({
   description:
     'Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the policy of the service does.',
+  example: 'balanced',
 })
 
 export const twoFactorRequired = z.boolean().openapi({
   description:
     'Whether people who sign in to the dashboard with a password need a second factor. Those without one can only set one up then, and API keys cannot sign in. The identity provider asks for its own second factor.',
+  example: false,
 })
 
 export const name = z
@@ -54,7 +62,7 @@ export const name = z
   .trim()
   .min(1)
   .max(NAME_LENGTH_MAX)
-  .openapi({ description: 'Unique name.' })
+  .openapi({ description: 'Unique name.', example: 'Shop' })
 
 const NewAccountRequest = z
   .strictObject({
@@ -78,14 +86,14 @@ const AccountPatchRequest = z
 
 const AccountSchema = z
   .object({
-    id: z.string(),
-    name: z.string(),
+    id: z.string().openapi({ example: 'acc_01' }),
+    name: z.string().openapi({ example: 'Shop' }),
     plan,
     email,
     admin,
     action_policy: actionPolicy,
     two_factor_required: twoFactorRequired,
-    created_at: z.string().openapi({ format: 'date-time' }),
+    created_at: time,
   })
   .openapi('Account')
 
@@ -93,63 +101,26 @@ export const AccountAnswer = successBody(AccountSchema).openapi('AccountAnswer')
 
 const AccountPage = pageBody(AccountSchema).openapi('AccountPage')
 
-const limit = z.int().nullable()
+const limit = (description: string, example: number) =>
+  z.int().nullable().openapi({ description, example })
 
 const Plan = z
   .object({
-    name: z.string(),
+    name: z.string().openapi({ example: 'free' }),
     requests: z.int().openapi({
       description: 'Requests that an account can send per window, with all of its keys together.',
+      example: 10,
     }),
-    window_seconds: z.number(),
-    credits_per_day: limit.openapi({ description: 'Null: unlimited.' }),
-    concurrent_jobs: limit.openapi({
-      description: 'Lists that can be unfinished at the same time. Null: unlimited.',
-    }),
-    stored_rows: limit.openapi({ description: 'Stored rows of all lists. Null: unlimited.' }),
-    stored_feedback: limit.openapi({
-      description: 'Stored bounces, deliveries and complaints. Null: unlimited.',
-    }),
-    keys: limit.openapi({ description: 'API keys that are not revoked. Null: 500.' }),
+    window_seconds: z.number().openapi({ example: 60 }),
+    credits_per_day: limit('Null: unlimited.', 100),
+    concurrent_jobs: limit('Lists that can be unfinished at the same time. Null: unlimited.', 10),
+    stored_rows: limit('Stored rows of all lists. Null: unlimited.', 100_000),
+    stored_feedback: limit('Stored bounces, deliveries and complaints. Null: unlimited.', 100_000),
+    keys: limit('API keys that are not revoked. Null: 500.', 10),
   })
   .openapi('Plan')
 
 const PlanList = successBody(z.object({ plans: z.array(Plan) })).openapi('PlanList')
-
-const NEW_ACCOUNT_EXAMPLE = { name: 'Shop', plan: 'starter', email: 'owner@shop.example' }
-const ACCOUNT_PATCH_EXAMPLE = { plan: 'professional' }
-
-const account = {
-  id: 'acc_01',
-  ...NEW_ACCOUNT_EXAMPLE,
-  admin: false,
-  action_policy: null,
-  two_factor_required: false,
-  created_at: '2026-03-21T10:30:00.000Z',
-}
-
-export const ACCOUNT_EXAMPLE = { success: true as const, data: account }
-const ACCOUNT_PAGE_EXAMPLE = {
-  success: true as const,
-  data: { items: [account], next_cursor: null, has_more: false },
-}
-const PLAN_LIST_EXAMPLE = {
-  success: true as const,
-  data: {
-    plans: [
-      {
-        name: 'free',
-        requests: 10,
-        window_seconds: 60,
-        credits_per_day: 100,
-        concurrent_jobs: 10,
-        stored_rows: 100_000,
-        stored_feedback: 100_000,
-        keys: 10,
-      },
-    ],
-  },
-}
 
 const ADMIN_ONLY = 'Requires a key of an admin account.'
 
@@ -167,7 +138,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     description: ADMIN_ONLY,
     scope: 'accounts:write',
     query: z.object(pageQuery),
-    answer: json(AccountPage, 'One page of the accounts', ACCOUNT_PAGE_EXAMPLE),
+    answer: json(AccountPage, 'One page of the accounts'),
   })
   router.handle(list, async c => {
     const { limit, cursor } = c.req.valid('query')
@@ -182,8 +153,12 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     description: `${ADMIN_ONLY} The new account has no keys: create one with \`POST /v1/accounts/{id}/keys\`.`,
     scope: 'accounts:write',
     idempotent: true,
-    body: { schema: NewAccountRequest, example: NEW_ACCOUNT_EXAMPLE, max: ACCOUNT_BODY_MAX },
-    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    body: {
+      schema: NewAccountRequest,
+      example: { email: 'owner@shop.example' },
+      max: ACCOUNT_BODY_MAX,
+    },
+    answer: json(AccountAnswer, 'The account'),
     status: 201,
     headers: ['Location'],
     errors: ['account_exists'],
@@ -209,7 +184,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     description: ADMIN_ONLY,
     scope: 'accounts:write',
     params,
-    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    answer: json(AccountAnswer, 'The account'),
   })
   router.handle(get, async c => {
     const data = presentAccount(await existing(c.req.valid('param').id))
@@ -222,8 +197,8 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     description: `${ADMIN_ONLY} Fields that you omit keep their values. A new plan applies within a second.`,
     scope: 'accounts:write',
     params,
-    body: { schema: AccountPatchRequest, example: ACCOUNT_PATCH_EXAMPLE, max: ACCOUNT_BODY_MAX },
-    answer: json(AccountAnswer, 'The account', ACCOUNT_EXAMPLE),
+    body: { schema: AccountPatchRequest, example: { plan: 'professional' }, max: ACCOUNT_BODY_MAX },
+    answer: json(AccountAnswer, 'The account'),
     errors: ['account_exists'],
   })
   router.handle(change, async c => {
@@ -249,7 +224,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     idempotent: true,
     params,
     body: { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE, max: KEY_BODY_MAX },
-    answer: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
+    answer: json(CreatedKey, 'The key'),
     status: 201,
     optionalHeaders: ['Location'],
   })
@@ -263,7 +238,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     summary: 'List the plans',
     description: `${ADMIN_ONLY} Returns the built-in plans and those of the config file.`,
     scope: 'accounts:write',
-    answer: json(PlanList, 'The plans', PLAN_LIST_EXAMPLE),
+    answer: json(PlanList, 'The plans'),
   })
   router.handle(plans, c => {
     const all = [...settings.plans.values()].map(plan => ({

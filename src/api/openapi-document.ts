@@ -8,6 +8,7 @@ import {
 } from '../webhooks/event-types.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
+import { completeExamples } from './examples.ts'
 import { ERROR_SCHEMAS, EXAMPLE_COMPONENTS, RESPONSE_COMPONENTS } from './schemas/error.ts'
 import { PARAMETER_COMPONENTS, RESPONSE_HEADERS } from './schemas/headers.ts'
 
@@ -18,7 +19,7 @@ export function openapiDocument(
 ): ReturnType<typeof app.getOpenAPI31Document> {
   registerComponents(app)
   describeCallbacks(app)
-  return app.getOpenAPI31Document({
+  const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
       title: 'ev',
@@ -29,6 +30,8 @@ export function openapiDocument(
     servers: [{ url: settings.baseUrl }],
     tags: TAGS,
   })
+  completeExamples(document as unknown as Parameters<typeof completeExamples>[0])
+  return document
 }
 
 /** Registers what operations refer to by name. */

@@ -19,11 +19,7 @@ import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
 import {
-  NEW_PERSON_EXAMPLE,
   NewPersonRequest,
-  PERSON_EXAMPLE,
-  PERSON_LINK_EXAMPLE,
-  PERSON_LIST_EXAMPLE,
   PersonAnswer,
   PersonLink,
   PersonList,
@@ -51,7 +47,7 @@ function inviteRoutes(service: PeopleDeps) {
     summary: 'List people',
     description: 'Returns the people who sign in to the dashboard of the account, by name.',
     scope: 'account:read',
-    answer: json(PersonList, 'The people', PERSON_LIST_EXAMPLE),
+    answer: json(PersonList, 'The people'),
   })
   router.handle(list, async c => {
     const people = await listPeople(service.database.reader, c.get('caller').account.id)
@@ -66,8 +62,8 @@ function inviteRoutes(service: PeopleDeps) {
       "Returns a link, once, at which the person sets a password or signs in with the identity provider. The role can't have more rights than the caller.",
     scope: 'people:write',
     idempotent: true,
-    body: { schema: NewPersonRequest, example: NEW_PERSON_EXAMPLE, max: BODY_MAX },
-    answer: json(PersonLink, 'The person with the link', PERSON_LINK_EXAMPLE),
+    body: { schema: NewPersonRequest, max: BODY_MAX },
+    answer: json(PersonLink, 'The person with the link'),
     status: 201,
   })
   router.handle(invite, c => {
@@ -101,8 +97,8 @@ function personRoutes(service: PeopleDeps) {
       "Fields that you omit keep their values. A role applies to the next request. People can't change their own role.",
     scope: 'people:write',
     params,
-    body: { schema: PersonPatchRequest, example: { role: 'viewer' as const }, max: BODY_MAX },
-    answer: json(PersonAnswer, 'The person', PERSON_EXAMPLE),
+    body: { schema: PersonPatchRequest, example: { role: 'viewer' }, max: BODY_MAX },
+    answer: json(PersonAnswer, 'The person'),
   })
   router.handle(change, async c => {
     const { name, role } = c.req.valid('json')
@@ -136,7 +132,7 @@ function personRoutes(service: PeopleDeps) {
     scope: 'people:write',
     idempotent: true,
     params,
-    answer: json(PersonLink, 'The person with the link', PERSON_LINK_EXAMPLE),
+    answer: json(PersonLink, 'The person with the link'),
   })
   router.handle(link, c => {
     const target = personTarget(c, c.req.valid('param'))

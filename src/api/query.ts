@@ -24,8 +24,9 @@ export const pageQuery = {
 export const pageFields = {
   next_cursor: z.string().nullable().openapi({
     description: 'Value of `cursor` for the next page. Null on the last page.',
+    example: 'WzE3NzQwODkwMDAwMDAsImlkXzAxIl0',
   }),
-  has_more: z.boolean().openapi({ description: 'Whether there is a next page.' }),
+  has_more: z.boolean().openapi({ description: 'Whether there is a next page.', example: true }),
 }
 
 /** Parses a cursor; null for the first page. Throws ApiError if it is malformed. */

@@ -7,6 +7,7 @@ import type { ApiCode } from './errors/api-error.ts'
 import { FixedPathRouter } from './fixed-path-router.ts'
 import { type GuardRule, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
+import type { Differing } from './schemas/answers.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
 import {
   type RequestHeader,
@@ -51,7 +52,7 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
   readonly params?: Params
   readonly query?: Query
   readonly body?: RouteBody<Body>
-  /** The response of a success, such as `json(Schema, 'The job', EXAMPLE)`. */
+  /** The response of a success, such as `json(Schema, 'The job')`. */
   readonly answer: Answer
   /** 200 if omitted. */
   readonly status?: Status
@@ -71,7 +72,8 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
 
 type RouteBody<Schema> = {
   readonly schema: Schema
-  readonly example: z.input<Schema>
+  /** What differs from the examples of its required fields. */
+  readonly example?: Differing<z.input<Schema>>
   /** Largest body in bytes. */
   readonly max: number
   /** See `BodyRule.valuesMax`. */
@@ -133,7 +135,7 @@ type JsonBody<Schema> = [Schema] extends [never]
  *   summary: 'Get a job',
  *   scope: 'jobs:read',
  *   params: jobParams,
- *   answer: json(JobAnswer, 'The job', JOB_EXAMPLE),
+ *   answer: json(JobAnswer, 'The job'),
  * })
  * router.handle(job, async c => c.json(await load(c.req.valid('param').id), 200))
  */
@@ -217,7 +219,12 @@ const requestHeaders = ({ scope, counts, idempotent }: AnyOptions): RequestHeade
 ]
 
 const requestBody = ({ schema, example, required = true, isForm }: RouteBody<z.ZodType>) => ({
-  content: { [isForm ? 'multipart/form-data' : 'application/json']: { schema, example } },
+  content: {
+    [isForm ? 'multipart/form-data' : 'application/json']: {
+      schema,
+      ...(example === undefined ? {} : { example }),
+    },
+  },
   required,
 })
 

@@ -25,6 +25,7 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
+import { time } from './schemas/fields.ts'
 
 type ScheduleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random'> & LoadJobDeps & IdempotencyDeps
 
@@ -36,16 +37,21 @@ const every_days = z
   .int()
   .min(1)
   .max(EVERY_DAYS_MAX)
-  .openapi({ description: 'Days between two runs.' })
+  .openapi({ description: 'Days between two runs.', example: 30 })
 const notify = z.boolean().openapi({
   description: 'Whether to email the address of the account at the end of each run.',
+  example: false,
 })
-const active = z.boolean().openapi({ description: 'False if the schedule is paused.' })
+const active = z.boolean().openapi({
+  description: 'False if the schedule is paused.',
+  example: true,
+})
 
 const NewScheduleRequest = z
   .strictObject({
     job_id: z.string().max(100).openapi({
       description: 'The list to re-verify. It can still be running.',
+      example: 'job_xyz789',
     }),
     every_days,
     only,
@@ -53,13 +59,6 @@ const NewScheduleRequest = z
     notify: notify.optional(),
   })
   .openapi('NewScheduleRequest')
-
-const NEW_SCHEDULE_EXAMPLE = {
-  job_id: 'job_xyz789',
-  every_days: 30,
-  only: ['unknown' as const],
-  older_than_days: 90,
-}
 
 const ScheduleChanges = z
   .strictObject({
@@ -71,76 +70,67 @@ const ScheduleChanges = z
   })
   .openapi('ScheduleChanges')
 
-const time = z.string().openapi({ format: 'date-time' })
-
 const ERROR_CODES = Object.keys(RUN_ERRORS) as [RunError, ...RunError[]]
 
 const ScheduleFields = z
   .object({
-    id: z.string(),
-    job_id: z.string().openapi({ description: 'The list for which the schedule was created.' }),
-    every_days,
-    only: z.array(z.enum(CLASSES)).nullable().openapi({
-      description: 'Re-verify the rows with these classes. Null: all classes.',
+    id: z.string().openapi({ example: 'sch_abc123' }),
+    job_id: z.string().openapi({
+      description: 'The list for which the schedule was created.',
+      example: 'job_xyz789',
     }),
+    every_days,
+    only: z
+      .array(z.enum(CLASSES))
+      .nullable()
+      .openapi({
+        description: 'Re-verify the rows with these classes. Null: all classes.',
+        example: ['unknown'],
+      }),
     older_than_days: z.int().nullable().openapi({
       description:
         'Re-verify the rows whose results are older than this number of days. Null: any age.',
+      example: 90,
     }),
     notify,
     active,
     sandbox: z.literal(true).optional().openapi({ description: 'The results are simulated.' }),
-    next_run_at: time.nullable().openapi({ description: 'Null while the schedule is paused.' }),
+    next_run_at: time.nullable().openapi({
+      description: 'Null while the schedule is paused.',
+      example: '2026-04-20T10:30:00.000Z',
+    }),
     last_run: z
       .object({
         at: time,
         status: z.enum(['started', 'skipped', 'failed']).openapi({
           description:
             '`started`: a job was created. `skipped`: there was nothing to re-verify. `failed`: no job could be created. The schedule stays active in all three cases.',
+          example: 'started',
         }),
       })
       .nullable(),
     last_error: z
-      .object({ code: z.enum(ERROR_CODES), message: z.string() })
+      .object({
+        code: z.enum(ERROR_CODES).openapi({ example: 'results_deleted' }),
+        message: z.string().openapi({ example: 'The results of the list were deleted.' }),
+      })
       .nullable()
       .openapi({
+        example: null,
         description:
           'Why the last run created no job, or why the schedule was paused (`results_deleted`). Null if the last run created a job.',
       }),
     last_job_id: z.string().nullable().openapi({
       description: 'The job of the latest run. The next run re-verifies it.',
+      example: 'job_abc123',
     }),
-    created_at: time,
+    created_at: time.openapi({ example: '2026-02-19T10:30:00.000Z' }),
   })
   .openapi('Schedule')
 
 const ScheduleAnswer = successBody(ScheduleFields).openapi('ScheduleAnswer')
 
 const SchedulePage = pageBody(ScheduleFields).openapi('SchedulePage')
-
-const SCHEDULE = {
-  id: 'sch_abc123',
-  ...NEW_SCHEDULE_EXAMPLE,
-  notify: false,
-  active: true,
-  next_run_at: '2026-04-20T10:30:00.000Z',
-  last_run: { at: '2026-03-21T10:30:00.000Z', status: 'started' as const },
-  last_error: null,
-  last_job_id: 'job_abc123',
-  created_at: '2026-02-19T10:30:00.000Z',
-}
-
-const SCHEDULE_EXAMPLE = { success: true as const, data: SCHEDULE }
-
-const CREATED_SCHEDULE_EXAMPLE = {
-  success: true as const,
-  data: { ...SCHEDULE, last_run: null, last_job_id: null },
-}
-
-const SCHEDULE_PAGE_EXAMPLE = {
-  success: true as const,
-  data: { items: [SCHEDULE], next_cursor: null, has_more: false },
-}
 
 /** A small object. */
 const BODY_MAX = 4 * 1024
@@ -163,7 +153,9 @@ export function scheduleRoutes(service: ScheduleDeps) {
           'Only schedules that were created for this job, or whose latest run is this job.',
       }),
     }),
-    answer: json(SchedulePage, 'One page of schedules', SCHEDULE_PAGE_EXAMPLE),
+    answer: json(SchedulePage, 'One page of schedules', {
+      data: { next_cursor: null, has_more: false },
+    }),
   })
   router.handle(list, async c => {
     const { limit, cursor, job_id: jobId } = c.req.valid('query')
@@ -185,8 +177,14 @@ export function scheduleRoutes(service: ScheduleDeps) {
       "Each run re-verifies the results of the latest run, as `POST /v1/jobs/{id}/reverify` does. The first run is `every_days` from now. The schedule belongs to the account: deleting the API key that created it doesn't delete the schedule.",
     scope: 'verify:bulk',
     idempotent: true,
-    body: { schema: NewScheduleRequest, example: NEW_SCHEDULE_EXAMPLE, max: BODY_MAX },
-    answer: json(ScheduleAnswer, 'The schedule', CREATED_SCHEDULE_EXAMPLE),
+    body: {
+      schema: NewScheduleRequest,
+      example: { only: ['unknown'], older_than_days: 90 },
+      max: BODY_MAX,
+    },
+    answer: json(ScheduleAnswer, 'The schedule', {
+      data: { last_run: null, last_job_id: null },
+    }),
     status: 201,
     errors: ['not_found', 'job_not_reverifiable'],
   })
@@ -219,7 +217,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     summary: 'Get a schedule',
     scope: 'jobs:read',
     params: scheduleParams,
-    answer: json(ScheduleAnswer, 'The schedule', SCHEDULE_EXAMPLE),
+    answer: json(ScheduleAnswer, 'The schedule'),
   })
   router.handle(get, async c => {
     const schedule = await loadSchedule(c, service, c.req.valid('param').id)
@@ -235,8 +233,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
     params: scheduleParams,
     body: { schema: ScheduleChanges, example: { active: false }, max: BODY_MAX },
     answer: json(ScheduleAnswer, 'The schedule', {
-      ...SCHEDULE_EXAMPLE,
-      data: { ...SCHEDULE_EXAMPLE.data, active: false, next_run_at: null },
+      data: { active: false, next_run_at: null },
     }),
   })
   router.handle(update, async c => {

@@ -963,7 +963,7 @@ class DownloadRow(_DownloadRowKeywords):
     # Reply of the mail server. If it didn't reply, what happened instead.
     smtp_text: NotRequired[Optional[str]]
     previous_class: NotRequired[Any]
-    previous_reason: NotRequired[Reason]
+    previous_reason: NotRequired[Any]
     # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
     # The result is simulated.
@@ -2491,6 +2491,7 @@ class ResultRow(_ResultRowKeywords):
 
     # Number of the row in the list, from 1.
     row: int
+    # The address that was verified.
     email: str
     action: Optional[Action]
     action_reason: Optional[str]
@@ -2529,6 +2530,7 @@ class ResultRowAnswer(TypedDict):
 class ResultRowAnswerData(TypedDict):
     # Number of the row in the list, from 1.
     row: int
+    # The address that was verified.
     email: str
     # Null while the row has no result, and if the address was erased.
     result: Optional[SingleResult]
@@ -3140,6 +3142,7 @@ class WebhookTest(TypedDict):
 
 class WebhookTestData(TypedDict):
     delivery_id: str
+    # Identical for all attempts and endpoints.
     event_id: str
     event: Literal[
         "batch.completed",
@@ -3152,7 +3155,6 @@ class WebhookTestData(TypedDict):
     status: Literal["delivered", "failed"]
     # HTTP status of the response. Null if there was no response.
     status_code: Optional[int]
-    duration_ms: int
     # What went wrong, as text. Null if the attempt succeeded.
     error: Optional[str]
     # What went wrong. Null if the attempt succeeded. `http_status`: the response was not 2xx.
@@ -3178,6 +3180,7 @@ class WebhookTestData(TypedDict):
         "interrupted",
         "request_failed",
     ]]
+    duration_ms: int
     response_excerpt: Optional[str]
 
 

@@ -9,6 +9,7 @@ import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
+import { time } from '../schemas/fields.ts'
 import { checkVocabulary, DEDUPLICATE, FORMATS, notReady, VocabularySchema } from './download.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 
@@ -18,48 +19,45 @@ export type DownloadLinkDeps = Pick<ApiDeps, 'guard' | 'random' | 'settings'> &
 
 const DownloadLinkRequest = z
   .strictObject({
-    format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.' }),
+    format: z.enum(FORMATS).default('csv').openapi({ description: 'File format.', example: 'csv' }),
     filter: z
       .array(z.enum(CLASSES))
       .min(1)
       .max(CLASSES.length)
       .optional()
-      .openapi({ description: 'Only rows of these classes.' }),
+      .openapi({ description: 'Only rows of these classes.', example: ['deliverable'] }),
     action: z
       .array(z.enum(ACTIONS))
       .min(1)
       .max(ACTIONS.length)
       .optional()
-      .openapi({ description: 'Only rows with these actions.' }),
-    raw: z
-      .boolean()
-      .optional()
-      .openapi({ description: 'Set to true to leave cells unchanged, as in the download.' }),
+      .openapi({ description: 'Only rows with these actions.', example: ['send'] }),
+    raw: z.boolean().optional().openapi({
+      description: 'Set to true to leave cells unchanged, as in the download.',
+      example: false,
+    }),
     deduplicate: z
       .union([z.boolean(), z.enum(DEDUPLICATE_BY)])
       .optional()
-      .openapi({ description: DEDUPLICATE }),
+      .openapi({ description: DEDUPLICATE, example: true }),
     vocabulary: VocabularySchema.optional(),
     partial: z.boolean().optional().openapi({
       description: "Set to true to get the results so far of a job that isn't completed.",
+      example: false,
     }),
   })
   .openapi('DownloadLinkRequest')
 
 const DownloadLink = successBody(
   z.object({
-    url: z.string().openapi({ description: 'The URL. Requires no API key.' }),
-    expires_at: z.string().openapi({ format: 'date-time' }),
+    url: z.string().openapi({
+      description: 'The URL. Requires no API key.',
+      example:
+        'https://api.example.com/v1/jobs/job_xyz789/download?format=csv&key_id=key_01&expires=1774175400&signature=6b8f…',
+    }),
+    expires_at: time.openapi({ example: '2026-03-22T10:30:00.000Z' }),
   }),
 ).openapi('DownloadLink')
-
-const EXAMPLE = {
-  success: true as const,
-  data: {
-    url: 'https://api.example.com/v1/jobs/job_xyz789/download?format=csv&key_id=key_01&expires=1774175400&signature=6b8f…',
-    expires_at: '2026-03-22T10:30:00.000Z',
-  },
-}
 
 /** Route that creates a link to the results which needs no key. */
 export function downloadLinkRoutes(service: DownloadLinkDeps) {
@@ -77,7 +75,7 @@ export function downloadLinkRoutes(service: DownloadLinkDeps) {
       max: BODY_MAX,
       required: false,
     },
-    answer: json(DownloadLink, 'The URL', EXAMPLE),
+    answer: json(DownloadLink, 'The URL'),
     errors: ['job_not_ready'],
   })
   return newRouter().handle(create, async c => {

@@ -23,15 +23,7 @@ import { pageQuery, parseCursor, toPage, toPageBody } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
-import {
-  CANCELLED_EXAMPLE,
-  FINISHED_EXAMPLE,
-  JOB_STATES,
-  JobAnswer,
-  JobPage,
-  PAGE_EXAMPLE,
-  RESUMED_EXAMPLE,
-} from '../schemas/job.ts'
+import { CANCELLED_EXAMPLE, JOB_STATES, JobAnswer, JobPage } from '../schemas/job.ts'
 import { BREAKDOWN_EXAMPLE, Breakdown, BreakdownQuery } from '../schemas/job-results.ts'
 import { type DownloadRouteDeps, downloadRoutes } from './download.ts'
 import { type DownloadLinkDeps, downloadLinkRoutes } from './download-link.ts'
@@ -98,7 +90,7 @@ function jobListRoutes(service: JobDeps) {
       'Returns live jobs. With `include_sandbox=true`, returns live and simulated jobs; with `X-EV-Sandbox: true`, only simulated ones.',
     scope: 'jobs:read',
     query: JobListQuery,
-    answer: json(JobPage, 'One page of jobs', PAGE_EXAMPLE),
+    answer: json(JobPage, 'One page of jobs', { data: { next_cursor: null, has_more: false } }),
   })
   return newRouter().handle(list, async c => {
     const { limit, cursor, status, include_sandbox, metadata = {} } = c.req.valid('query')
@@ -212,7 +204,9 @@ function jobChangeRoutes(service: JobDeps) {
       'Rows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is unknown, which is free. Rows in flight end normally. The job is then completed as usual, with its events, within seconds or a few minutes. A job that is completed or already being finished is returned unchanged, so a request can be repeated without an `Idempotency-Key`.',
     scope: 'jobs:write',
     params: jobParams,
-    answer: json(JobAnswer, 'The job', FINISHED_EXAMPLE),
+    answer: json(JobAnswer, 'The job', {
+      finish_requested_at: '2026-03-21T10:31:00.000Z',
+    }),
     errors: ['job_not_finishable'],
   })
   router.handle(finish, async c => {
@@ -229,7 +223,7 @@ function jobChangeRoutes(service: JobDeps) {
     scope: 'jobs:write',
     idempotent: true,
     params: jobParams,
-    answer: json(JobAnswer, 'The resumed job', RESUMED_EXAMPLE),
+    answer: json(JobAnswer, 'The resumed job'),
     errors: ['job_not_resumable', 'quota_exceeded', 'concurrent_jobs_exceeded'],
   })
   router.handle(resume, async c => {

@@ -25,8 +25,6 @@ import { toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
-  RESULT_ROW_EXAMPLE,
-  RESULTS_EXAMPLE,
   ResultPage,
   ResultRowAnswer,
   type ResultsQuery,
@@ -62,7 +60,7 @@ function pageRoutes(service: ResultDeps) {
     scope: 'jobs:read',
     params: jobParams,
     query: z.object(resultsQuery),
-    answer: json(ResultPage, 'One page of rows', RESULTS_EXAMPLE),
+    answer: json(ResultPage, 'One page of rows'),
   })
   return newRouter().handle(results, async c => {
     const query = c.req.valid('query')
@@ -182,7 +180,7 @@ function rowRoutes(service: ResultDeps) {
       'The result has `flags` and `evidence`, as in `POST /v1/verify/single?include=flags,evidence`. A list does not record the SMTP dialogue: its addresses share connections.',
     scope: 'jobs:read',
     params: rowParams,
-    answer: json(ResultRowAnswer, 'The row', RESULT_ROW_EXAMPLE),
+    answer: json(ResultRowAnswer, 'The row'),
   })
   return newRouter().handle(row, async c => {
     const { id, row: position } = c.req.valid('param')

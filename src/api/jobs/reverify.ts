@@ -14,7 +14,7 @@ import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { namesQuery, pageFields } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
-import { JobAnswer, RESUMED_EXAMPLE } from '../schemas/job.ts'
+import { JobAnswer } from '../schemas/job.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
 import { plainFields } from '../schemas/result.ts'
 import { BatchRequest, webhook } from '../schemas/verify.ts'
@@ -38,11 +38,18 @@ export type ReverifyDeps = Pick<
 
 /** The conditions of rows to verify again; rows that match one of them are verified. */
 const selectionFields = {
-  only: z.array(z.enum(CLASSES)).min(1).max(CLASSES.length).optional().openapi({
-    description: 'Re-verify the rows with these classes.',
-  }),
+  only: z
+    .array(z.enum(CLASSES))
+    .min(1)
+    .max(CLASSES.length)
+    .optional()
+    .openapi({
+      description: 'Re-verify the rows with these classes.',
+      example: ['unknown'],
+    }),
   older_than_days: z.int().min(1).max(OLDER_THAN_DAYS_MAX).optional().openapi({
     description: 'Re-verify the rows whose results are older than this number of days.',
+    example: 90,
   }),
 }
 
@@ -52,14 +59,11 @@ export const ReverifyRequest = z
   .strictObject({ ...selectionFields, check_smtp, metadata, notify, webhook_url })
   .openapi('ReverifyRequest')
 
-const REVERIFY_REQUEST_EXAMPLE = { only: ['unknown' as const], older_than_days: 90 }
-
 const ReverifyJob = JobAnswer.extend({ webhook_secret: webhook.webhook_secret }).openapi(
   'ReverifyJob',
 )
 
 const REVERIFY_EXAMPLE = {
-  ...RESUMED_EXAMPLE,
   job_id: 'job_abc123',
   previous_job_id: 'job_xyz789',
   status: 'queued' as const,
@@ -163,7 +167,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
     params: jobParams,
     body: {
       schema: ReverifyRequest,
-      example: REVERIFY_REQUEST_EXAMPLE,
+      example: { only: ['unknown'], older_than_days: 90 },
       max: BODY_MAX,
       required: false,
     },

@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { ACTIONS } from '../../engine/verdict/action.ts'
-import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
+import { CLASSES, type Class, REASONS } from '../../engine/verdict/reason.ts'
 import { LIMIT_KINDS } from '../middleware/rate-limit-buckets.ts'
 import { namesQuery, timeFilter } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
+import { time } from './fields.ts'
 import { plainFields } from './result.ts'
 
 // Schemas of history, credits, limits and statistics.
@@ -11,11 +12,9 @@ import { plainFields } from './result.ts'
 export const SOURCES = ['single', 'bulk', 'batch', 'file'] as const
 export const PERIODS = ['day', 'week', 'month'] as const
 
-const time = z.string().openapi({ format: 'date-time' })
-
 const HistoryRow = z
   .object({
-    id: z.string(),
+    id: z.string().openapi({ example: 'ver_01' }),
     email: plainFields.email,
     valid: plainFields.valid,
     deliverable: plainFields.deliverable,
@@ -24,13 +23,14 @@ const HistoryRow = z
     action: z.enum(ACTIONS).openapi({
       description:
         'What to do with the address, by the reason and the action policy of the account.',
+      example: 'send',
     }),
     cached: plainFields.cached,
-    source: z.enum(SOURCES),
-    job_id: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Job of the verification. Null for single verifications.' }),
+    source: z.enum(SOURCES).openapi({ example: 'single' }),
+    job_id: z.string().nullable().openapi({
+      description: 'Job of the verification. Null for single verifications.',
+      example: null,
+    }),
     created_at: time,
   })
   .openapi('Verification')
@@ -64,27 +64,33 @@ export const historyFilters = {
 
 export const Credits = successBody(
   z.object({
-    account_id: z.string(),
-    api_key_id: z.string(),
-    api_key_name: z.string(),
-    plan: z.string(),
+    account_id: z.string().openapi({ example: 'acc_01' }),
+    api_key_id: z.string().openapi({ example: 'key_01' }),
+    api_key_name: z.string().openapi({ example: 'CI' }),
+    plan: z.string().openapi({ example: 'free' }),
     credits_balance: z.int().min(0).nullable().openapi({
       description:
         'Credits you can use now. Reserved credits are already subtracted. Null if the plan has no limit.',
+      example: 20,
     }),
     credits_consumed: z
       .int()
       .min(0)
-      .openapi({ description: 'Credits charged in the current period.' }),
+      .openapi({ description: 'Credits charged in the current period.', example: 80 }),
     credits_held: z.int().min(0).openapi({
       description:
         'Credits reserved for verifications in progress. Unused credits are returned to the balance.',
+      example: 0,
     }),
     credits_added: z.int().min(0).nullable().openapi({
       description: 'Credits of the plan per period. Null if the plan has no limit.',
+      example: 100,
     }),
     period: z.literal('day'),
-    resets_at: time.openapi({ description: 'End of the current period.' }),
+    resets_at: time.openapi({
+      description: 'End of the current period.',
+      example: '2026-03-22T00:00:00.000Z',
+    }),
     last_updated: time,
   }),
 ).openapi('Credits')
@@ -96,83 +102,65 @@ export const LIMIT_NAMES = [
 
 const Limit = z
   .object({
-    name: z.enum(LIMIT_NAMES).openapi({ description: 'Machine-readable limit name.' }),
-    text: z.string().openapi({ description: 'Human-readable limit name.' }),
-    limit: z.int().min(0).openapi({ description: 'The maximum within a window, or at any time.' }),
-    remaining: z.int().min(0).openapi({ description: 'How much is left.' }),
+    name: z.enum(LIMIT_NAMES).openapi({
+      description: 'Machine-readable limit name.',
+      example: 'credits',
+    }),
+    text: z.string().openapi({
+      description: 'Human-readable limit name.',
+      example: 'Daily verifications of your plan',
+    }),
+    limit: z.int().min(0).openapi({
+      description: 'The maximum within a window, or at any time.',
+      example: 100,
+    }),
+    remaining: z.int().min(0).openapi({ description: 'How much is left.', example: 20 }),
     window_seconds: z.number().min(0).nullable().openapi({
       description: 'Length of the window. Null for limits that apply at any time.',
+      example: 86_400,
     }),
     resets_at: time.nullable().openapi({
       description: 'End of the current window. Null for limits that apply at any time.',
+      example: '2026-03-22T00:00:00.000Z',
     }),
   })
   .openapi('Limit')
 
 export const Limits = successBody(z.object({ limits: z.array(Limit) })).openapi('Limits')
 
-const counts = {
-  verifications: z.int().min(0),
-  cached: z.int().min(0).openapi({ description: 'Verifications answered from the cache.' }),
-  credits: z.int().min(0),
-  ...Object.fromEntries(CLASSES.map(name => [name, z.int().min(0)])),
-} as { readonly [Name in 'verifications' | 'cached' | 'credits' | Status]: z.ZodInt }
+const count = (example: number) => z.int().min(0).openapi({ example })
 
-type Status = (typeof CLASSES)[number]
+const counts = {
+  verifications: count(3),
+  cached: count(1).openapi({ description: 'Verifications answered from the cache.' }),
+  credits: count(2),
+  deliverable: count(2),
+  risky: count(0),
+  undeliverable: count(1),
+  unknown: count(0),
+} satisfies Readonly<Record<Class, z.ZodInt>> & Readonly<Record<string, z.ZodInt>>
 
 const Counts = z.object(counts).openapi('Counts')
 
 export const Stats = successBody(
   z.object({
-    period: z.enum(PERIODS),
-    from: time,
-    to: time,
+    period: z.enum(PERIODS).openapi({ example: 'day' }),
+    from: time.openapi({ example: '2026-03-21T00:00:00.000Z' }),
+    to: time.openapi({ example: '2026-03-22T00:00:00.000Z' }),
     total: Counts,
     previous: Counts,
-    days: z.array(z.object({ date: z.string().openapi({ format: 'date' }), ...counts })),
-    keys: z.array(z.object({ key_id: z.string(), key_name: z.string().nullable(), ...counts })),
+    days: z.array(
+      z.object({ date: z.string().openapi({ format: 'date', example: '2026-03-21' }), ...counts }),
+    ),
+    keys: z.array(
+      z.object({
+        key_id: z.string().openapi({ example: 'key_01' }),
+        key_name: z.string().nullable().openapi({ example: 'CI' }),
+        ...counts,
+      }),
+    ),
   }),
 ).openapi('Stats')
-
-export const HISTORY_EXAMPLE = {
-  success: true as const,
-  data: {
-    items: [
-      {
-        id: 'ver_01',
-        email: 'user@example.com',
-        valid: true,
-        deliverable: true,
-        risk_level: 'low' as const,
-        reason: 'accepted_email' as const,
-        action: 'send' as const,
-        cached: false,
-        source: 'single' as const,
-        job_id: null,
-        created_at: '2026-03-21T10:30:00.000Z',
-      },
-    ],
-    next_cursor: 'WzE3NzQwODkwMDAwMDAsInZlcl8wMSJd',
-    has_more: true,
-  },
-}
-
-export const CREDITS_EXAMPLE = {
-  success: true as const,
-  data: {
-    account_id: 'acc_01',
-    api_key_id: 'key_01',
-    api_key_name: 'CI',
-    plan: 'free',
-    credits_balance: 20,
-    credits_consumed: 80,
-    credits_held: 0,
-    credits_added: 100,
-    period: 'day' as const,
-    resets_at: '2026-03-22T00:00:00.000Z',
-    last_updated: '2026-03-21T10:30:00.000Z',
-  },
-}
 
 export const LIMITS_EXAMPLE = {
   success: true as const,
@@ -219,28 +207,5 @@ export const LIMITS_EXAMPLE = {
         resets_at: null,
       },
     ],
-  },
-}
-
-const counted = {
-  verifications: 3,
-  cached: 1,
-  credits: 2,
-  deliverable: 2,
-  undeliverable: 1,
-  risky: 0,
-  unknown: 0,
-}
-
-export const STATS_EXAMPLE = {
-  success: true as const,
-  data: {
-    period: 'day' as const,
-    from: '2026-03-21T00:00:00.000Z',
-    to: '2026-03-22T00:00:00.000Z',
-    total: counted,
-    previous: counted,
-    days: [{ date: '2026-03-21', ...counted }],
-    keys: [{ key_id: 'key_01', key_name: 'CI', ...counted }],
   },
 }

@@ -24,11 +24,18 @@ export function eventContent(schema: string, example: string) {
   return { schema: z.string().openapi(keywords), example }
 }
 
-/** Describes a JSON response with an example. */
+/** What an example of a body, or of each item of a list, has in place of those of its fields. */
+export type Differing<Body> = Body extends readonly (infer Item)[]
+  ? readonly Differing<Item>[]
+  : Body extends object
+    ? { readonly [Name in keyof Body]?: Differing<Body[Name]> }
+    : Body
+
+/** Describes a JSON response. Its example has the examples of its required fields. */
 export const json = <Schema extends z.ZodType>(
   schema: Schema,
   description: string,
-  example?: z.input<Schema>,
+  example?: Differing<z.input<Schema>>,
 ) => ({
   description,
   content: { 'application/json': { schema, ...(example === undefined ? {} : { example }) } },

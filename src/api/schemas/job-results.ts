@@ -4,35 +4,37 @@ import { CLASSES, REASONS } from '../../engine/verdict/reason.ts'
 import { SORT_FIELDS } from '../../jobs/results/sorted-results.ts'
 import { flagQuery, namesQuery } from '../query.ts'
 import { pageBody, successBody } from './answers.ts'
+import { time } from './fields.ts'
 import { DownloadRow } from './job.ts'
 import { hostFields, plainFields, RESULT_EXAMPLE, SingleResult } from './result.ts'
 
 // Schemas of the rows of a job and of their breakdown.
 
 const shown = {
-  class: z.enum(CLASSES).nullable(),
+  class: z.enum(CLASSES).nullable().openapi({ example: 'deliverable' }),
   action: z.union([plainFields.action, z.null()]),
-  action_reason: z.string().nullable(),
+  action_reason: z.string().nullable().openapi({ example: RESULT_EXAMPLE.action_reason }),
   valid: plainFields.valid.nullable(),
   deliverable: plainFields.deliverable.nullable(),
   // A named schema with `nullable` would be documented as never null.
   risk_level: z.union([plainFields.risk_level, z.null()]),
   reason: z.union([plainFields.reason, z.null()]),
-  cached: z.boolean().nullable(),
-  confidence: z.int().min(0).max(100).nullable(),
-  did_you_mean: z.string().nullable(),
+  cached: z.boolean().nullable().openapi({ example: false }),
+  confidence: z.int().min(0).max(100).nullable().openapi({ example: 95 }),
+  did_you_mean: z.string().nullable().openapi({ example: null }),
   ...hostFields,
-  checked_at: z.string().nullable().openapi({ format: 'date-time' }),
+  checked_at: time.nullable(),
   checked_by: z.string().nullable().openapi({
     description:
       'Who obtained the result: `ev`, `sandbox` for a simulated one, or the service whose result the list brought with it.',
+    example: 'ev',
   }),
 }
 
 const ResultRow = z
   .object({
     row: DownloadRow.shape.row,
-    email: z.string(),
+    email: plainFields.email,
     ...shown,
     erased: DownloadRow.shape.erased,
   })
@@ -47,9 +49,11 @@ export const ResultPage = resultPage
     data: resultPage.shape.data.extend({
       total: z.int().min(0).optional().openapi({
         description: 'Number of rows that match the filter. Only with `count` or `sort`.',
+        example: 420,
       }),
       offset: z.int().min(0).optional().openapi({
         description: 'Number of these rows before this page. Only with `count` or `sort`.',
+        example: 50,
       }),
     }),
   })
@@ -58,7 +62,7 @@ export const ResultPage = resultPage
 export const ResultRowAnswer = successBody(
   z.object({
     row: DownloadRow.shape.row,
-    email: z.string(),
+    email: plainFields.email,
     result: z
       .union([SingleResult, z.null()])
       .openapi({ description: 'Null while the row has no result, and if the address was erased.' }),
@@ -115,20 +119,31 @@ export type ResultsQuery = z.output<z.ZodObject<typeof resultsQuery>>
 
 const count = z.int().min(0)
 
+const example = (number: number) => count.openapi({ example: number })
+
 const classCounts = z
-  .object({ deliverable: count, risky: count, undeliverable: count, unknown: count })
+  .object({
+    deliverable: example(250),
+    risky: example(50),
+    undeliverable: example(100),
+    unknown: example(20),
+  })
   .openapi('ClassCounts')
 
 const rate = z.number().min(0).max(1)
 
 const bounces = z
   .object({
-    addresses: count.openapi({ description: 'Addresses that are mailed.' }),
-    bounce_rate: rate.openapi({ description: 'Expected share of the mail that bounces, 0 to 1.' }),
+    addresses: count.openapi({ description: 'Addresses that are mailed.', example: 300 }),
+    bounce_rate: rate.openapi({
+      description: 'Expected share of the mail that bounces, 0 to 1.',
+      example: 0.05,
+    }),
     bounce_rate_min: rate.openapi({
       description: 'The rate of one mailing is between this and `bounce_rate_max` in 95% of cases.',
+      example: 0.0142,
     }),
-    bounce_rate_max: rate,
+    bounce_rate_max: rate.openapi({ example: 0.1612 }),
   })
   .openapi('BounceProjection')
 
@@ -145,13 +160,19 @@ const projection = z
     reports: count.openapi({
       description:
         'Bounces and deliveries that the account reported about such results, weighted by their age. With 0, the rates are assumptions.',
+      example: 0,
     }),
     complaint_rate: rate.nullable().openapi({
       description:
         'Reported complaints of the last 30 days for each reported delivery. Null without deliveries. Verification predicts no complaints.',
+      example: null,
     }),
     limits: z
-      .object({ ses_bounce_review: rate, ses_bounce_pause: rate, gmail_complaints: rate })
+      .object({
+        ses_bounce_review: rate.openapi({ example: 0.05 }),
+        ses_bounce_pause: rate.openapi({ example: 0.1 }),
+        gmail_complaints: rate.openapi({ example: 0.003 }),
+      })
       .openapi({ description: 'Limits of Amazon SES and Gmail, for comparison.' }),
   })
   .openapi('ListProjection')
@@ -165,13 +186,20 @@ export const BreakdownQuery = z.object({
 
 export const Breakdown = successBody(
   z.object({
-    total: count.openapi({ description: 'Rows of the list.' }),
+    total: count.openapi({ description: 'Rows of the list.', example: 1_000 }),
     done: count.openapi({
       description: 'Rows with a result. The counts of each group add up to this number.',
+      example: 420,
     }),
     classes: classCounts,
     reasons: z
-      .array(z.object({ reason: plainFields.reason, class: z.enum(CLASSES), count }))
+      .array(
+        z.object({
+          reason: plainFields.reason,
+          class: z.enum(CLASSES).openapi({ example: 'deliverable' }),
+          count: example(250),
+        }),
+      )
       .openapi({
         description:
           'Rows by reason and class. `catch_all` can occur with two classes, because feedback makes some of its addresses deliverable.',
@@ -179,62 +207,33 @@ export const Breakdown = successBody(
     operators: z.array(
       z.object({
         operator: z.string().nullable().openapi({
+          example: 'google.com',
           description:
             'Provider that runs the mail servers. Null if no mail server was looked up or the results are simulated.',
         }),
-        count,
+        count: example(300),
         classes: classCounts,
       }),
     ),
-    operators_left: count.openapi({ description: "Rows of all operators that aren't listed." }),
+    operators_left: count.openapi({
+      description: "Rows of all operators that aren't listed.",
+      example: 80,
+    }),
     actions: z
-      .object({ send: count, send_with_care: count, retry_later: count, suppress: count })
+      .object({
+        send: example(250),
+        send_with_care: example(50),
+        retry_later: example(20),
+        suppress: example(100),
+      })
       .openapi({ description: 'Rows by action, by the action policy of the account.' }),
     projection,
   }),
 ).openapi('Breakdown')
 
-export const RESULTS_EXAMPLE = {
-  success: true as const,
-  data: {
-    items: [
-      {
-        row: 12,
-        email: 'user@example.com',
-        class: 'deliverable' as const,
-        action: RESULT_EXAMPLE.action,
-        action_reason: RESULT_EXAMPLE.action_reason,
-        valid: true,
-        deliverable: true,
-        risk_level: 'low' as const,
-        reason: 'accepted_email' as const,
-        cached: false,
-        confidence: 95,
-        did_you_mean: null,
-        operator: 'example.com',
-        mx_host: 'mx.example.com',
-        smtp_code: 250,
-        smtp_text: 'Ok',
-        checked_at: '2026-03-21T10:30:00.000Z',
-        checked_by: 'ev',
-      },
-    ],
-    next_cursor: 'WzEyXQ',
-    has_more: true,
-  },
-}
-
-export const RESULT_ROW_EXAMPLE = {
-  success: true as const,
-  data: { row: 12, email: 'user@example.com', result: RESULT_EXAMPLE },
-}
-
+/** What differs: lists whose counts add up, and the bounces of mail to every address. */
 export const BREAKDOWN_EXAMPLE = {
-  success: true as const,
   data: {
-    total: 1000,
-    done: 420,
-    classes: { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 },
     reasons: [
       { reason: 'accepted_email' as const, class: 'deliverable' as const, count: 250 },
       { reason: 'rejected_email' as const, class: 'undeliverable' as const, count: 100 },
@@ -253,8 +252,6 @@ export const BREAKDOWN_EXAMPLE = {
         classes: { deliverable: 0, risky: 0, undeliverable: 40, unknown: 0 },
       },
     ],
-    operators_left: 80,
-    actions: { send: 250, send_with_care: 50, retry_later: 20, suppress: 100 },
     projection: {
       before: {
         addresses: 420,
@@ -262,15 +259,6 @@ export const BREAKDOWN_EXAMPLE = {
         bounce_rate_min: 0.2353,
         bounce_rate_max: 0.3216,
       },
-      after: {
-        addresses: 300,
-        bounce_rate: 0.05,
-        bounce_rate_min: 0.0142,
-        bounce_rate_max: 0.1612,
-      },
-      reports: 0,
-      complaint_rate: null,
-      limits: { ses_bounce_review: 0.05, ses_bounce_pause: 0.1, gmail_complaints: 0.003 },
     },
   },
 }

@@ -13,10 +13,9 @@ import { NAME_LENGTH_MAX } from '../../accounts/name.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { timeInput } from '../query.ts'
 import { successBody } from './answers.ts'
+import { time, total } from './fields.ts'
 
 // Schemas of API keys.
-
-const time = z.string().openapi({ format: 'date-time' })
 
 /** Each scope twice: a repeated one counts once. */
 const SCOPES_MAX = 2 * SCOPES.length
@@ -31,6 +30,7 @@ const scopes = z
     items: { type: 'string', enum: [...SCOPES] },
     minItems: 1,
     maxItems: SCOPES_MAX,
+    example: ['verify:single', 'verify:bulk'],
     description:
       "Permissions of the key. `*` grants all. The key can't have more permissions than the calling key.",
   })
@@ -39,7 +39,11 @@ const scopes = z
 const RESTRICTION_LENGTH_MAX = 300
 
 /** A list of restrictions, normalized by `read`, which returns null for an invalid one. */
-const entries = (read: (text: string) => string | null, error: string, description: string) =>
+const entries = (
+  read: (text: string) => string | null,
+  error: string,
+  o: { readonly description: string; readonly example: string[] },
+) =>
   z
     .array(
       z
@@ -57,32 +61,42 @@ const entries = (read: (text: string) => string | null, error: string, descripti
       type: 'array',
       items: { type: 'string', maxLength: RESTRICTION_LENGTH_MAX },
       maxItems: RESTRICTIONS_MAX,
-      description,
+      ...o,
     })
 
 const allowed_ips = entries(
   readAllowedIp,
   'must be an IP address or a CIDR, such as 203.0.113.0/24',
-  'IP addresses and CIDR ranges that can use the key. If empty, every address can.',
+  {
+    description: 'IP addresses and CIDR ranges that can use the key. If empty, every address can.',
+    example: ['203.0.113.0/24'],
+  },
 )
 
-const allowed_domains = entries(
-  readAllowedDomain,
-  'must be a domain, such as app.example.com',
-  'Domains of the websites that can use the key from a browser, including their subdomains. If empty, every website can. A publishable key needs at least one.',
-)
+const allowed_domains = entries(readAllowedDomain, 'must be a domain, such as app.example.com', {
+  description:
+    'Domains of the websites that can use the key from a browser, including their subdomains. If empty, every website can. A publishable key needs at least one.',
+  example: [],
+})
 
 const settings = {
-  name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'Display name.' }),
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(NAME_LENGTH_MAX)
+    .openapi({ description: 'Display name.', example: 'CI' }),
   scopes,
   allowed_ips,
   allowed_domains,
   rate_limit_per_minute: z.int().min(1).max(KEY_RATE_MAX).nullable().openapi({
     description:
       'Requests per minute that this key can send, in addition to the limit of the plan. Null: no additional limit.',
+    example: 600,
   }),
   expires_at: timeInput().nullable().openapi({
     description: 'When the key stops working. Null if it does not expire.',
+    example: '2026-06-19T10:30:00.000Z',
   }),
 }
 
@@ -94,9 +108,11 @@ export const NewKeyRequest = z
       .boolean()
       .optional()
       .openapi({
+        example: false,
         description: `Set to true instead of \`scopes\` for a key of forms on websites, which may be part of a page. It needs \`allowed_domains\`. Without \`rate_limit_per_minute\` it can send ${PUBLISHABLE_KEY_RATE} requests per minute.`,
       }),
     test: z.boolean().optional().openapi({
+      example: false,
       description:
         'Set to true to create a test key (`ev_test_…`). All of its requests are simulated, as with `X-EV-Sandbox: true`. A test key can only manage test keys.',
     }),
@@ -127,6 +143,7 @@ export const RotateRequest = z
   .strictObject({
     grace_period_seconds: z.int().min(0).max(GRACE_S_MAX).default(GRACE_S_DEFAULT).openapi({
       description: 'Seconds for which the current secret remains valid.',
+      example: 3_600,
     }),
   })
   .openapi('KeyRotation')
@@ -140,42 +157,49 @@ export const KeyDeletionQuery = z.object({
 })
 
 const head = {
-  id: z.string(),
-  name: z.string(),
-  prefix: z.string().openapi({ description: 'First characters of the secret.' }),
+  id: z.string().openapi({ example: 'key_01' }),
+  name: z.string().openapi({ example: 'CI' }),
+  prefix: z
+    .string()
+    .openapi({ description: 'First characters of the secret.', example: 'ev_live_a1b2' }),
 }
 
 const rest = {
-  hint: z.string().openapi({ description: 'Last characters of the secret.' }),
+  hint: z.string().openapi({ description: 'Last characters of the secret.', example: 'k2p4' }),
   publishable: z.boolean().openapi({
     description:
       'Whether this is a publishable key for forms on websites. Its only scope is `verify:form`.',
+    example: false,
   }),
   test: z.boolean().openapi({
     description: 'Whether this is a test key: all of its requests are simulated.',
+    example: false,
   }),
-  scopes: z.array(z.enum([...SCOPES, FORM_SCOPE])),
-  allowed_ips: z.array(z.string()),
-  allowed_domains: z.array(z.string()),
-  rate_limit_per_minute: z.int().nullable(),
+  scopes: z
+    .array(z.enum([...SCOPES, FORM_SCOPE]))
+    .openapi({ example: ['verify:single', 'verify:bulk'] }),
+  allowed_ips: z.array(z.string()).openapi({ example: ['203.0.113.0/24'] }),
+  allowed_domains: z.array(z.string()).openapi({ example: [] }),
+  rate_limit_per_minute: z.int().nullable().openapi({ example: null }),
   created_at: time,
-  expires_at: time.nullable(),
-  last_used_at: time.nullable(),
+  expires_at: time.nullable().openapi({ example: null }),
+  last_used_at: time.nullable().openapi({ example: null }),
 }
 
 const Key = z.object({ ...head, ...rest }).openapi('Key')
 
 const keyWithText = {
   ...head,
-  key: z.string().openapi({ description: 'The secret of the key, returned only once.' }),
+  key: z.string().openapi({
+    description: 'The secret of the key, returned only once.',
+    example: 'ev_live_a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6x9k2p4',
+  }),
   ...rest,
 }
 
 export const KeyAnswer = successBody(Key).openapi('KeyAnswer')
 
-export const KeyList = successBody(z.object({ keys: z.array(Key), total: z.int().min(0) })).openapi(
-  'KeyList',
-)
+export const KeyList = successBody(z.object({ keys: z.array(Key), total })).openapi('KeyList')
 
 export const CreatedKey = successBody(z.object(keyWithText)).openapi('CreatedKey')
 
@@ -184,41 +208,13 @@ export const RotatedKey = successBody(
     ...keyWithText,
     previous_key_expires_at: time.openapi({
       description: 'When the previous secret stops working.',
+      example: '2026-03-21T11:30:00.000Z',
     }),
   }),
 ).openapi('RotatedKey')
 
-const named = { id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2' }
-const limited = {
-  hint: 'k2p4',
-  publishable: false,
-  test: false,
-  scopes: ['verify:single' as const, 'verify:bulk' as const],
-  allowed_ips: ['203.0.113.0/24'],
-  allowed_domains: [],
-  rate_limit_per_minute: null,
-  created_at: '2026-03-21T10:30:00.000Z',
-  expires_at: null,
-  last_used_at: null,
-}
-
-const shown = { ...named, ...limited }
-const shownWithText = {
-  ...named,
-  key: 'ev_live_a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6x9k2p4',
-  ...limited,
-}
-
+/** A request for a key: the fields that most keys have. */
 export const NEW_KEY_EXAMPLE = {
-  name: 'CI',
   scopes: ['verify:single' as const, 'verify:bulk' as const],
   allowed_ips: ['203.0.113.0/24'],
-}
-
-export const KEY_EXAMPLE = { success: true as const, data: shown }
-export const KEY_LIST_EXAMPLE = { success: true as const, data: { keys: [shown], total: 1 } }
-export const CREATED_KEY_EXAMPLE = { success: true as const, data: shownWithText }
-export const ROTATED_KEY_EXAMPLE = {
-  success: true as const,
-  data: { ...shownWithText, previous_key_expires_at: '2026-03-22T10:30:00.000Z' },
 }

@@ -24,9 +24,12 @@ const toSchemas = <Fields extends JsonFields>(fields: Fields): Schemas<Fields> =
 
 /** Responses are not validated with it: it documents them, and types the handlers. */
 function toSchema(field: JsonField): z.ZodType {
-  const { description, schemaName } = field
+  const { description, schemaName, example } = field
   const schema = toPlainSchema(field)
-  const described = description === undefined ? schema : schema.openapi({ description })
+  const described = schema.openapi({
+    ...(description === undefined ? {} : { description }),
+    ...(example === undefined ? {} : { example }),
+  })
   return schemaName === undefined ? described : described.openapi(schemaName)
 }
 
@@ -48,34 +51,43 @@ export const plainFields = toSchemas(RESULT_FIELDS)
 const addressFlagFields = {
   is_disposable: z
     .boolean()
-    .openapi({ description: 'Whether the domain provides temporary addresses.' }),
+    .openapi({ description: 'Whether the domain provides temporary addresses.', example: false }),
   is_role: z.boolean().openapi({
     description: 'Whether the address belongs to a role, such as `info@`, rather than a person.',
+    example: false,
   }),
   is_catch_all: z.boolean().nullable().openapi({
     description: "Whether the domain accepts mail for every address. Null if it wasn't tested.",
+    example: false,
   }),
-  is_free: z.boolean().openapi({ description: 'Whether the domain is a free email provider.' }),
+  is_free: z.boolean().openapi({
+    description: 'Whether the domain is a free email provider.',
+    example: false,
+  }),
   is_relay: z.boolean().openapi({
     description: 'Whether the address is an alias of a forwarding service.',
+    example: false,
   }),
 }
 
 /** The mail server and its reply. */
 export const hostFields = {
-  operator: z
-    .string()
-    .nullable()
-    .openapi({ description: 'Operator of the mail servers of the domain.' }),
+  operator: z.string().nullable().openapi({
+    description: 'Operator of the mail servers of the domain.',
+    example: 'example.com',
+  }),
   mx_host: z.string().nullable().openapi({
     description:
       'The mail server that was contacted. If none was, the preferred mail server of the domain.',
+    example: 'mx.example.com',
   }),
   smtp_code: z.int().nullable().openapi({
     description: "SMTP reply code of the mail server. Null if it didn't reply.",
+    example: 250,
   }),
   smtp_text: z.string().nullable().openapi({
     description: "Reply of the mail server. If it didn't reply, what happened instead.",
+    example: 'Ok',
   }),
 }
 
@@ -83,19 +95,23 @@ export const hostFields = {
 const flagFields = {
   retry_after: z.int().optional().openapi({
     description: 'Seconds to wait before you retry the address. Only present if known.',
+    example: 300,
   }),
   flags: z.object(addressFlagFields).optional(),
   did_you_mean: z.string().nullable().optional().openapi({
     description: 'Suggested address, if the domain looks misspelled. Otherwise null.',
+    example: null,
   }),
   canonical: z.string().nullable().optional().openapi({
     description:
       "Canonical form of the address at its provider, such as `ann@gmail.com` for `A.nn+news@googlemail.com`. Addresses with the same canonical form are the same mailbox. Null if the text isn't an address.",
+    example: 'user@example.com',
   }),
   mx_host: hostFields.mx_host.optional(),
   checked_at: z.string().optional().openapi({
     format: 'date-time',
     description: 'When the address was verified. For a cached result, this is in the past.',
+    example: '2026-03-21T10:30:00.000Z',
   }),
 }
 
@@ -111,6 +127,7 @@ export const SingleResult = z
     checked_by: z.enum(EXTERNAL_SOURCES).optional().openapi({
       description:
         'The service whose result the list brought with it. ev has not tested the address. Only present in rows with such a result.',
+      example: 'zerobounce',
     }),
     sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
   })
@@ -123,18 +140,20 @@ export const ScoredResult = z
     status: z.enum(CLASSES).openapi({
       description:
         'The class of the result, except that a simulated `unknown` is `risky` here. `class` has the simulated value.',
+      example: 'deliverable',
     }),
-    score: z
-      .int()
-      .min(0)
-      .max(100)
-      .openapi({ description: 'Quality of the address from 0 (do not send) to 100 (send).' }),
+    score: z.int().min(0).max(100).openapi({
+      description: 'Quality of the address from 0 (do not send) to 100 (send).',
+      example: 95,
+    }),
     is_disposable: addressFlagFields.is_disposable,
     is_role: addressFlagFields.is_role,
     is_catch_all: addressFlagFields.is_catch_all,
     is_free: addressFlagFields.is_free,
     ...includedFields,
-    sandbox: z.boolean().openapi({ description: 'Whether the result is simulated.' }),
+    sandbox: z
+      .boolean()
+      .openapi({ description: 'Whether the result is simulated.', example: false }),
   })
   .openapi('ScoredResult')
 

@@ -11,12 +11,11 @@ import {
 } from '../../webhooks/endpoint.ts'
 import { EVENT_KINDS, isEventKind } from '../../webhooks/event-types.ts'
 import { successBody } from './answers.ts'
+import { time, total } from './fields.ts'
 
 // Schemas of webhook endpoints.
 
 const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...DisabledCode[]]
-
-const time = z.string().openapi({ format: 'date-time' })
 
 const url = z.string().max(URL_LENGTH_MAX).openapi({
   description: 'An https URL that the service can reach, with a public address.',
@@ -43,6 +42,7 @@ const events = z
   .openapi({
     type: 'array',
     items: { type: 'string', enum: EVENT_KINDS },
+    example: ['batch.completed'],
     minItems: 1,
     maxItems: EVENTS_MAX,
   })
@@ -52,7 +52,7 @@ const description = z
   .trim()
   .max(DESCRIPTION_LENGTH_MAX)
   .nullable()
-  .openapi({ description: 'Human-readable description.' })
+  .openapi({ description: 'Human-readable description.', example: 'Shop' })
 
 const HEADERS =
   "Custom headers to send with each event, such as `Authorization`: up to 10, each value with up to 2,000 printable ASCII characters. Values are stored encrypted and never returned. You can't set headers that HTTP or the service sets."
@@ -75,12 +75,15 @@ export const NewWebhookRequest = z
   .strictObject({
     url,
     events,
-    active: z.boolean().default(true),
+    active: z.boolean().default(true).openapi({ example: true }),
     description: description.default(null),
-    headers: headersOf(headerValue).default({}).openapi({
-      description: HEADERS,
-      maxProperties: HEADERS_MAX,
-    }),
+    headers: headersOf(headerValue)
+      .default({})
+      .openapi({
+        description: HEADERS,
+        maxProperties: HEADERS_MAX,
+        example: { Authorization: 'Bearer 4f9c21' },
+      }),
   })
   .openapi('NewWebhook')
 
@@ -90,12 +93,14 @@ export const WebhookPatchRequest = z
     events: events.optional(),
     active: z.boolean().optional().openapi({
       description: 'Set to true to enable the endpoint, even if the service disabled it.',
+      example: true,
     }),
     description: description.optional(),
     headers: headersOf(headerValue.nullable())
       .optional()
       .openapi({
         maxProperties: HEADERS_MAX,
+        example: { Authorization: 'Bearer 4f9c21' },
         description: `${HEADERS} Set a header to null to remove it. Headers that you omit keep their values, unless you change the origin of the URL: then they are removed.`,
       }),
   })
@@ -110,22 +115,25 @@ export const SecretRotation = z
       .default(SECRET_GRACE_MS / SECOND)
       .openapi({
         description: 'Seconds for which events are also signed with the current secret.',
+        example: 86_400,
       }),
   })
   .openapi('SecretRotation')
 
 const fields = {
-  id: z.string(),
-  url: z.string(),
-  events: z.array(z.enum(EVENT_KINDS)),
-  active: z.boolean(),
-  description: z.string().nullable(),
+  id: z.string().openapi({ example: 'wh_8f3a2c1d' }),
+  url: z.string().openapi({ example: 'https://app.example.com/hook' }),
+  events: z.array(z.enum(EVENT_KINDS)).openapi({ example: ['batch.completed'] }),
+  active: z.boolean().openapi({ example: true }),
+  description: z.string().nullable().openapi({ example: null }),
   job_id: z.string().optional().openapi({
     description:
       'The only job whose events are sent to this endpoint. Only present if it was created with `webhook_url`.',
+    example: 'job_xyz789',
   }),
   header_names: z.array(z.string()).openapi({
     description: 'Names of the custom headers. Their values are never returned.',
+    example: ['Authorization'],
   }),
 }
 
@@ -134,25 +142,29 @@ const rest = {
   updated_at: time,
   disabled_reason: z.string().nullable().openapi({
     description: "Why the service disabled the endpoint, as text. Null if it didn't.",
+    example: null,
   }),
   disabled_code: z.enum(DISABLED_CODES).nullable().openapi({
+    example: null,
     description:
       "Why the service disabled the endpoint. `gone`: the endpoint responded with 410. `failing`: all attempts failed for five days. Null if it didn't disable the endpoint.",
   }),
   failing_since: time.nullable().openapi({
+    example: null,
     description:
       'When the endpoint started to fail. Null if the last attempt succeeded. The service disables an endpoint that has failed for five days.',
   }),
   success_rate: z.number().min(0).max(1).nullable().openapi({
     description:
       'Share of successful attempts in `daily_attempts`, from 0 to 1. Null if there were none.',
+    example: 0.975,
   }),
   daily_attempts: z
     .array(
       z.object({
-        date: z.string().openapi({ format: 'date', description: 'UTC.' }),
-        delivered: z.int().min(0),
-        failed: z.int().min(0),
+        date: z.string().openapi({ format: 'date', description: 'UTC.', example: '2026-03-21' }),
+        delivered: z.int().min(0).openapi({ example: 39 }),
+        failed: z.int().min(0).openapi({ example: 1 }),
       }),
     )
     .openapi({
@@ -164,12 +176,16 @@ const rest = {
 const previous_secret_expires_at = time.openapi({
   description:
     'When the previous secret expires. Until then, `webhook-signature` also contains a signature with it. Absent if there is no previous secret.',
+  example: '2026-03-22T10:30:00.000Z',
 })
 
 const Webhook = z
   .object({
     ...fields,
-    secret_hint: z.string().openapi({ description: 'Last characters of the secret.' }),
+    secret_hint: z.string().openapi({
+      description: 'Last characters of the secret.',
+      example: 'LaSw',
+    }),
     ...rest,
     previous_secret_expires_at: previous_secret_expires_at.optional(),
   })
@@ -180,6 +196,7 @@ const withSecret = {
   secret: z.string().openapi({
     description:
       'The secret that signs events (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Returned only once.',
+    example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   }),
   ...rest,
 }
@@ -192,9 +209,9 @@ export const RotatedWebhook = successBody(
 
 export const WebhookAnswer = successBody(Webhook).openapi('WebhookAnswer')
 
-export const WebhookList = successBody(
-  z.object({ webhooks: z.array(Webhook), total: z.int().min(0) }),
-).openapi('WebhookList')
+export const WebhookList = successBody(z.object({ webhooks: z.array(Webhook), total })).openapi(
+  'WebhookList',
+)
 
 export const EventList = successBody(
   z.object({
@@ -213,45 +230,9 @@ export const EventList = successBody(
   }),
 ).openapi('EventList')
 
-const example = {
-  id: 'wh_8f3a2c1d',
-  url: 'https://app.example.com/hook',
-  events: ['batch.completed' as const],
-  active: true,
-  description: null,
-  header_names: ['Authorization'],
-}
-const exampleRest = {
-  created_at: '2026-03-21T10:30:00.000Z',
-  updated_at: '2026-03-21T10:30:00.000Z',
-  disabled_reason: null,
-  disabled_code: null,
-  failing_since: null,
-  success_rate: 0.975,
-  daily_attempts: [{ date: '2026-03-21', delivered: 39, failed: 1 }],
-}
-const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
-
+/** A request for a webhook: the fields that most webhooks have. */
 export const NEW_WEBHOOK_EXAMPLE = {
   url: 'https://app.example.com/hook',
-  events: ['batch.completed' as const],
   active: true,
   headers: { Authorization: 'Bearer 4f9c21' },
-}
-export const CREATED_WEBHOOK_EXAMPLE = {
-  success: true as const,
-  data: { ...example, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', ...exampleRest },
-}
-export const SECRET_ROTATION_EXAMPLE = { grace_period_seconds: 86_400 }
-export const ROTATED_WEBHOOK_EXAMPLE = {
-  success: true as const,
-  data: {
-    ...CREATED_WEBHOOK_EXAMPLE.data,
-    previous_secret_expires_at: '2026-03-22T10:30:00.000Z',
-  },
-}
-export const WEBHOOK_EXAMPLE = { success: true as const, data: shown }
-export const WEBHOOK_LIST_EXAMPLE = {
-  success: true as const,
-  data: { webhooks: [shown], total: 1 },
 }

@@ -15,11 +15,9 @@ import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
-  CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
   NEW_WEBHOOK_EXAMPLE,
   NewWebhookRequest,
-  WEBHOOK_LIST_EXAMPLE,
   WebhookList,
 } from '../schemas/webhook.ts'
 
@@ -38,7 +36,7 @@ export function webhookCreateRoutes(service: WebhookCreateDeps) {
     summary: 'List webhook endpoints',
     description: 'Oldest first.',
     scope: 'webhooks:read',
-    answer: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
+    answer: json(WebhookList, 'The endpoints'),
   })
   router.handle(list, async c => {
     const webhooks = await listWebhooks(service.database, c.get('caller').account.id)
@@ -54,7 +52,7 @@ export function webhookCreateRoutes(service: WebhookCreateDeps) {
     scope: 'webhooks:write',
     idempotent: true,
     body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
-    answer: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
+    answer: json(CreatedWebhook, 'The endpoint'),
     status: 201,
     headers: ['Location'],
     errors: ['invalid_webhook_url', 'invalid_event'],

@@ -9,19 +9,21 @@ import type { ApiDeps } from '../api-deps.ts'
 import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, pageBody, successBody } from '../schemas/answers.ts'
-import { Delivery, SHOWN_DELIVERY } from '../schemas/delivery.ts'
+import { Delivery } from '../schemas/delivery.ts'
+import { time } from '../schemas/fields.ts'
 
 export type EventDeps = Pick<ApiDeps, 'database' | 'guard'>
 
 // Schemas of events that were emitted.
 
 const fields = {
-  event_id: z.string(),
-  event: z.enum(SENT_KINDS),
-  timestamp: z.string().openapi({ format: 'date-time' }),
-  sandbox: z.boolean().openapi({ description: 'Whether the event is simulated.' }),
+  event_id: z.string().openapi({ example: 'evt_abc123' }),
+  event: z.enum(SENT_KINDS).openapi({ example: 'batch.completed' }),
+  timestamp: time,
+  sandbox: z.boolean().openapi({ description: 'Whether the event is simulated.', example: false }),
   data: z.record(z.string(), z.unknown()).openapi({
     description: 'Data of the event. For its JSON Schema, see `GET /v1/webhooks/events`.',
+    example: buildEventExample('batch.completed'),
   }),
 }
 
@@ -44,24 +46,6 @@ const eventFilters = {
   until: timeFilter('End of the time range, exclusive.'),
 }
 
-const shown = {
-  event_id: 'evt_abc123',
-  event: 'batch.completed' as const,
-  timestamp: '2026-03-21T10:30:00.000Z',
-  sandbox: false,
-  data: { ...buildEventExample('batch.completed') },
-}
-
-const EVENT_PAGE_EXAMPLE = {
-  success: true as const,
-  data: { items: [shown], next_cursor: 'WzE3NzQwODkwMDAwMDAsImV2dF9hYmMxMjMiXQ', has_more: true },
-}
-
-const EVENT_EXAMPLE = {
-  success: true as const,
-  data: { ...shown, deliveries: [SHOWN_DELIVERY] },
-}
-
 /** Routes that list and get emitted events. */
 export function eventRoutes(service: EventDeps) {
   const router = newRouter()
@@ -73,7 +57,7 @@ export function eventRoutes(service: EventDeps) {
       'Returns the events for webhook endpoints, including simulated and test events. An event is created only if an active endpoint is subscribed to it. It is deleted with its last delivery.',
     scope: 'webhooks:read',
     query: z.object({ ...pageQuery, ...eventFilters }),
-    answer: json(EmittedEventPage, 'One page of events', EVENT_PAGE_EXAMPLE),
+    answer: json(EmittedEventPage, 'One page of events'),
   })
   router.handle(list, async c => {
     const { limit, cursor, event: kind, since, until } = c.req.valid('query')
@@ -94,7 +78,7 @@ export function eventRoutes(service: EventDeps) {
     summary: 'Get an event with its deliveries',
     scope: 'webhooks:read',
     params: eventParams,
-    answer: json(EmittedEventAnswer, 'The event', EVENT_EXAMPLE),
+    answer: json(EmittedEventAnswer, 'The event'),
   })
   router.handle(read, async c => {
     const { account } = c.get('caller')

@@ -41,19 +41,14 @@ import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
 import {
-  DELIVERY_DETAIL_EXAMPLE,
+  ATTEMPTED_EXAMPLE,
   DELIVERY_EXAMPLE,
-  DELIVERY_PAGE_EXAMPLE,
   DeliveryAnswer,
   DeliveryDetailAnswer,
   DeliveryPage,
   deliveryFilters,
-  RECOVERED_EXAMPLE,
-  RECOVERY_EXAMPLE,
   Recovered,
   RecoveryRequest,
-  WEBHOOK_TEST_EXAMPLE,
-  WEBHOOK_TEST_REQUEST_EXAMPLE,
   WebhookTest,
   WebhookTestRequest,
 } from '../schemas/delivery.ts'
@@ -61,11 +56,8 @@ import {
   EventList,
   NEW_WEBHOOK_EXAMPLE,
   NewWebhookRequest,
-  ROTATED_WEBHOOK_EXAMPLE,
   RotatedWebhook,
-  SECRET_ROTATION_EXAMPLE,
   SecretRotation,
-  WEBHOOK_EXAMPLE,
   WebhookAnswer,
   WebhookPatchRequest,
 } from '../schemas/webhook.ts'
@@ -97,7 +89,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     summary: 'Get a webhook endpoint',
     scope: 'webhooks:read',
     params: webhookParams,
-    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
+    answer: json(WebhookAnswer, 'The endpoint'),
   })
   router.handle(read, async c =>
     c.json(presentAnswer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
@@ -110,7 +102,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     scope: 'webhooks:write',
     params: webhookParams,
     body: { schema: WebhookPatchRequest, example: { active: false }, max: WEBHOOK_BODY_MAX },
-    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
+    answer: json(WebhookAnswer, 'The endpoint'),
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
   router.handle(change, async c => {
@@ -125,7 +117,7 @@ function webhookChangeRoutes(service: WebhookDeps) {
     scope: 'webhooks:write',
     params: webhookParams,
     body: { schema: NewWebhookRequest, example: NEW_WEBHOOK_EXAMPLE, max: WEBHOOK_BODY_MAX },
-    answer: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE),
+    answer: json(WebhookAnswer, 'The endpoint'),
     errors: ['invalid_webhook_url', 'invalid_event'],
   })
   router.handle(replace, async c => {
@@ -168,11 +160,11 @@ function webhookSecretRoutes(service: WebhookDeps) {
     params: webhookParams,
     body: {
       schema: SecretRotation,
-      example: SECRET_ROTATION_EXAMPLE,
+      example: { grace_period_seconds: 86_400 },
       max: WEBHOOK_BODY_MAX,
       required: false,
     },
-    answer: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
+    answer: json(RotatedWebhook, 'The endpoint with its new secret'),
   })
   return newRouter().handle(rotate, c => {
     // Without a body, the defaults of its schema are not applied.
@@ -257,11 +249,11 @@ function webhookTestRoutes(service: WebhookDeps) {
     params: webhookParams,
     body: {
       schema: WebhookTestRequest,
-      example: WEBHOOK_TEST_REQUEST_EXAMPLE,
+      example: { event: 'batch.completed' },
       max: WEBHOOK_BODY_MAX,
       required: false,
     },
-    answer: json(WebhookTest, 'The result of the test', WEBHOOK_TEST_EXAMPLE),
+    answer: json(WebhookTest, 'The result of the test'),
   })
   return newRouter().handle(send, async c => {
     // Without a body, the defaults of its schema are not applied.
@@ -311,8 +303,8 @@ function redeliveryRoutes(service: WebhookDeps) {
     scope: 'webhooks:write',
     idempotent: true,
     params: webhookParams,
-    body: { schema: RecoveryRequest, example: RECOVERY_EXAMPLE, max: WEBHOOK_BODY_MAX },
-    answer: json(Recovered, 'The number of resent events', RECOVERED_EXAMPLE),
+    body: { schema: RecoveryRequest, max: WEBHOOK_BODY_MAX },
+    answer: json(Recovered, 'The number of resent events'),
   })
   router.handle(recover, c => {
     const { since } = c.req.valid('json')
@@ -339,7 +331,7 @@ function deliveryLogRoutes(service: WebhookDeps) {
     scope: 'webhooks:read',
     params: webhookParams,
     query: z.object({ ...pageQuery, ...deliveryFilters }),
-    answer: json(DeliveryPage, 'One page of deliveries', DELIVERY_PAGE_EXAMPLE),
+    answer: json(DeliveryPage, 'One page of deliveries'),
   })
   router.handle(list, async c => {
     const { limit, cursor, status, event, search } = c.req.valid('query')
@@ -358,7 +350,7 @@ function deliveryLogRoutes(service: WebhookDeps) {
     summary: 'Get a delivery with its request and responses',
     scope: 'webhooks:read',
     params: deliveryParams,
-    answer: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
+    answer: json(DeliveryDetailAnswer, 'The delivery', ATTEMPTED_EXAMPLE),
   })
   router.handle(read, async c => {
     const target = deliveryTarget(c, c.req.valid('param'))
