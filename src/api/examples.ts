@@ -1,7 +1,7 @@
 // Examples of requests and responses, made from the examples of their fields.
 
 /** A JSON Schema of the OpenAPI document. */
-export type JsonSchema = {
+type JsonSchema = {
   readonly $ref?: string
   readonly type?: string | readonly string[]
   readonly const?: unknown
@@ -53,7 +53,7 @@ export function completeExamples({ paths = {}, components = {} }: Examined): voi
  * Returns `given` with the examples of the required fields that it does not have; undefined if
  * there are none. The items of a list are completed, but none are added.
  */
-export function completeExample(
+function completeExample(
   schema: JsonSchema,
   given: unknown,
   schemas: Readonly<Record<string, JsonSchema>>,
