@@ -4,6 +4,7 @@ import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvClient } from '../client/client.ts'
 import { createServiceBackend } from '../mcp/service-backend.ts'
+import { orOnAbort } from '../platform/abort.ts'
 import { sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -192,7 +193,12 @@ function createClient(
         const value = c.req.header(name)
         if (value !== undefined) headers.set(name, value)
       }
-      return app.fetch(new Request(url, { ...init, headers }), bindings)
+      const request = new Request(url, { ...init, headers })
+      const answer = Promise.resolve(app.fetch(request, bindings))
+      const response = await orOnAbort(answer, request.signal, null)
+      if (response !== null) return response
+      void answer.then(({ body }) => body?.cancel()).catch(() => {})
+      throw request.signal.reason
     },
   })
 }

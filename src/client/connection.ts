@@ -145,6 +145,11 @@ async function tryOnce<T>(
   let response: Response | null = null
   try {
     response = await connection.deps.fetch(url, { ...init, signal: attempt.signal })
+    // A `fetch` that the caller provided may not observe the signal.
+    if (options.signal?.aborted) {
+      response.body?.cancel().catch(() => {})
+      throw options.signal.reason
+    }
     if (response.ok) return { response, value: await read(response, attempt) }
     if (isAlreadyDeleted(request, response, number)) {
       return { response, value: await read(new Response(null, { status: 204 }), attempt) }

@@ -144,6 +144,23 @@ describe('a download', () => {
     expect(await failureOf(next)).toBe('I left')
   })
 
+  test('ends if the signal of its caller aborted before a fetch that ignores it had a response', async () => {
+    const aborting = new AbortController()
+    let isCancelled = false
+    const { client } = createScriptedClient([], {
+      fetch: async () => {
+        aborting.abort('I left')
+        const cancel = () => {
+          isCancelled = true
+        }
+        return new Response(new ReadableStream({ pull: () => new Promise(() => {}), cancel }))
+      },
+    })
+    const rows = client.jobs.csv('job_1', { signal: aborting.signal })
+    expect(await failureOf(all(rows))).toBe('I left')
+    expect(isCancelled).toBe(true)
+  })
+
   test('may be empty', async () => {
     expect(
       await all(createScriptedClient([{ status: 204, body: null }]).client.jobs.csv('job_1')),

@@ -104,12 +104,12 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
   const rows = isWaiting ? await waitingRows(database, job.id) : []
   const all = addInMemory(rows, deps.inMemory?.(job.id) ?? new Map(), now)
   const stops = await findStops(deps, all)
-  const ofOperators = all
-    .slice(0, WAITS_MAX)
-    .map(row => toWait(row, stops.get(row.operator) ?? null))
+  const ofOperators = mergeWaits(all.map(row => toWait(row, stops.get(row.operator) ?? null)))
   const waits = [
     ...(await jobWaits(deps, job)),
-    ...(await Promise.all(ofOperators.map(wait => withOtherLists(database, job.id, wait)))),
+    ...(await Promise.all(
+      ofOperators.slice(0, WAITS_MAX).map(wait => withOtherLists(database, job.id, wait)),
+    )),
   ].slice(0, WAITS_MAX)
   const dueAt = ({ operator, lastDueAt }: WaitingRows) =>
     Math.max(lastDueAt, stops.get(operator)?.until ?? 0)
@@ -208,6 +208,19 @@ function toWait(row: WaitingRows, stop: ProbeStop | null): Wait {
     return wait(reason, stop.until)
   }
   return cause === 'due' ? wait('rate_limited', null) : wait('postponed', firstDueAt)
+}
+
+/**
+ * Adds up the rows of an operator that wait for the same cause, as due and postponed ones do for a
+ * pause. The most rows come first.
+ */
+function mergeWaits(waits: readonly Wait[]): Wait[] {
+  const groups = Map.groupBy(waits, ({ operator, reason }) => `${reason} ${operator}`)
+  const merged = [...groups.values()].map(group => ({
+    ...(group[0] as Wait),
+    rows: group.reduce((sum, { rows }) => sum + rows, 0),
+  }))
+  return merged.sort((a, b) => b.rows - a.rows)
 }
 
 async function withOtherLists(database: Database, jobId: string, wait: Wait): Promise<Wait> {

@@ -13,7 +13,7 @@ import {
 import { startJob } from '../../../src/jobs/job-state.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
 import { buildWaitReport, describeWait, type Wait } from '../../../src/jobs/waits/wait-report.ts'
-import { type Clock, DAY, MINUTE } from '../../../src/platform/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { createTestEngine } from '../../support/engine.ts'
@@ -140,6 +140,31 @@ describe('what a job waits for', () => {
     ])
     expect(waits[0]?.until).toBe(now + 10_000)
   })
+
+  test.runIf(!onPostgres)(
+    'is a pause once for each operator, whenever its rows are due',
+    async () => {
+      const { database, report } = await startedJob()
+      const dueAt = database.steadyClock.now() + MINUTE
+      await database.db
+        .updateTable('item')
+        .set({ due_at: dueAt })
+        .where('position', '=', 1)
+        .execute()
+      const { engine } = createTestEngine()
+      const until = dueAt + HOUR
+      const probeStop = (name: string) =>
+        name === 'slow' ? { why: 'refused' as const, until } : null
+      Object.defineProperty(engine, 'probeStop', { value: probeStop })
+      const { waits } = await report({ engine })
+      expect(brief(waits)).toEqual([
+        ['slow', 3, 'refused'],
+        ['grey', 2, 'rate_limited'],
+        ['quick', 1, 'rate_limited'],
+      ])
+      expect(waits[0]?.until).toBe(until)
+    },
+  )
 
   test.runIf(!onPostgres)('is the DNS check while it fails', async () => {
     const { report } = await startedJob()
