@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { type Clock, SECOND } from '../../platform/clock.ts'
+import { type Clock, SECOND, yieldBatched } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
@@ -66,18 +66,23 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (error !== null || isLast) closing.add(socket)
     if (isLast) closeAfterResponse(response)
     if (error !== null) return refuse(response, deps, error)
-    // A body that came with its headers is complete in the next tick and needs neither.
-    process.nextTick(() => {
-      if (request.complete) return
-      if (response.writableFinished) drainBody(request)
-      else response.once('finish', () => drainBody(request))
-      watchBody(request, deps, message => onLateBody(deps, request, response, message))
-    })
+    void yieldBatched().then(() => awaitBody(deps, request, response))
     const start = () => void handle(request, response)
     if (deps.admission === undefined) return start()
     const refusal = deps.admission(request, response, start)
     if (refusal !== null) sendError(response, deps, refusal)
   }
+}
+
+/**
+ * Watches a body that has not arrived completely in the turn of the event loop in which its headers
+ * arrived, and drains it once the request is answered. Most bodies need neither.
+ */
+function awaitBody(deps: ListenerDeps, request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete || request.destroyed) return
+  if (response.writableFinished) drainBody(request)
+  else response.once('finish', () => drainBody(request))
+  watchBody(request, deps, message => onLateBody(deps, request, response, message))
 }
 
 /**
