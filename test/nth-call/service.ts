@@ -224,17 +224,18 @@ async function waitForRest({ clock, pollMs, restMaxMs, rows }: World): Promise<r
     if (open.length === 0) return []
     const now = clock.monotonicNow()
     if (`${open}` !== seen) changedAt = now
-    if (now - changedAt > restMaxMs) return open
+    if (now - changedAt > restMaxMs) return [...open, `at ${clock.now()}`]
     seen = `${open}`
     await sleep(clock, pollMs)
   }
 }
 
 const OPEN_WORK = `
-  select 'job ' || id || ' ' || state || ', ' || held || ' held, rows ' || (
-    select count(*) from item where job_id = job.id and item.state not in ('done', 'same')
-  ) || ' open' as what
+  select 'job ' || id || ' ' || state || ', ' || held || ' held' as what
     from job where finished_at is null and state <> 'loading'
+  union all select 'row ' || text || ' ' || state || ', tries ' || tries || ', due at '
+      || coalesce(cast(due_at as text), 'none') || ', held by ' || coalesce(holder, 'none')
+    from item where state not in ('done', 'same')
   union all select 'delivery ' || id || ' ' || state || ', attempt ' || attempt || ' ' || coalesce(error, '')
     from delivery where state in ('pending', 'retry_scheduled')
   union all select 'credit ' || account_id || ', ' || held || ' held' from credit where held <> 0

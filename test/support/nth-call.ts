@@ -104,7 +104,7 @@ export async function failEachCall(
     while (!isOver) {
       const one = new Calls({ kind, way, n })
       n += every
-      const found = await run(one).catch((error: unknown) => [String(error)])
+      const found = await run(one).catch((error: unknown) => [describeError(error)])
       if (one.failed === null) isOver = true
       else calls++
       violations.push(...found.map(text => `${one.failed ?? `no ${kind} failed`}\n    ${text}`))
@@ -113,6 +113,9 @@ export async function failEachCall(
   await Promise.all(Array.from({ length: parallel }, runAll))
   return { calls, violations }
 }
+
+const describeError = (error: unknown) =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error)
 
 const ioError = (code: string, message: string) => Object.assign(new Error(message), { code })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   classifyReply,
+  getUncertainty,
   matchRule,
   REPLY_RULES,
   type Stage,
@@ -59,8 +60,9 @@ describe('the rule table', () => {
       if (enhanced !== undefined) expect(enhanced.source).toMatch(/^\^.*(?:\$|\.)$/)
   })
 
-  test('a basic code is matched from its first digit', () => {
-    for (const { code } of REPLY_RULES) if (code !== undefined) expect(code.source).toMatch(/^\^/)
+  test('a basic code is matched as a whole, or as a class such as 4xx', () => {
+    for (const { code } of REPLY_RULES)
+      if (code !== undefined) expect(code.source).toMatch(/^\^(?:.*\$|(?:\d|\[\d+\]){1,2})$/)
   })
 
   test('no pattern has flags or backreferences, so that several can be combined', () => {
@@ -161,6 +163,58 @@ describe('a cause on our side is never a dead mailbox', () => {
         },
       ),
     )
+  })
+})
+
+describe('how little is known about a refusal', () => {
+  test.each<[stage: Stage, code: number, enhanced: string | null, text: string, is: string | null]>(
+    [
+      // No rule knows a word, and the code leaves open whom it is about.
+      ['rcpt', 550, null, 'Reference 4711', 'unknown'],
+      ['rcpt', 599, null, 'Reference 4711', 'unknown'],
+      ['rcpt', 550, '5.7.1', 'Reference 4711', 'unknown'],
+      ['rcpt', 550, '5.3.5', 'Reference 4711', 'unknown'],
+      // The only word may be said about anything.
+      ['rcpt', 550, null, 'Access denied', 'weak'],
+      ['rcpt', 500, null, 'Access denied', 'weak'],
+      ['rcpt', 550, null, 'Rejected', 'weak'],
+      // The text or the code says what it is about.
+      ['rcpt', 550, null, 'No such user', null],
+      ['rcpt', 554, null, 'Listed in zen.spamhaus.org', null],
+      ['rcpt', 554, '5.7.1', 'Message rejected by policy', null],
+      ['rcpt', 550, '5.7.8', 'Reference 4711', null],
+      ['rcpt', 550, null, 'System is overloaded', null],
+      ['rcpt', 555, null, 'Reference 4711', null],
+      ['rcpt', 250, null, 'Ok', null],
+      // A 4xx or a text that asks to retry is answered by a retry.
+      ['rcpt', 450, null, 'Access denied', null],
+      ['rcpt', 450, null, 'Reference 4711', null],
+      ['rcpt', 550, null, 'Reference 4711, try again later', null],
+      ['rcpt', 550, null, 'Access denied, try again later', null],
+      // Before RCPT nothing is said about the recipient.
+      ['mail', 550, null, 'Reference 4711', null],
+      ['mail', 550, null, 'Access denied', null],
+    ],
+  )('at %s %i %s %s: %s', (stage, code, enhanced, text, uncertainty) => {
+    const answer = classifyReply(stage, reply(code, text, enhanced))
+    expect(getUncertainty(answer, 'ann@x.example')).toBe(uncertainty)
+  })
+
+  test('the recipient in the text is no word of it', () => {
+    const answer = classifyReply('rcpt', reply(550, '<denied@x.example> 4711'), {
+      recipient: 'denied@x.example',
+    })
+    expect(getUncertainty(answer, 'denied@x.example')).toBe('unknown')
+  })
+})
+
+test('a reply that is none of SMTP is quoted, on one line and without its end', () => {
+  const text = `No such\nuser${'.'.repeat(300)}`
+  expect(classifyReply('rcpt', reply(600, text))).toEqual({
+    kind: 'no-response',
+    why: 'garbage',
+    stage: 'rcpt',
+    detail: expect.stringMatching(/^600 No such user\.{100,200}…?$/),
   })
 })
 

@@ -132,7 +132,7 @@ export const CODE_MEANINGS: readonly ReplyRule[] = [
     pattern: UNINFORMATIVE_TEXT,
     enhanced: UNINFORMATIVE_ENHANCED,
   },
-  { ...basic('no-response/garbage', /^50[0-4]$|^555$/, 'RFC 5321 §4.2.4'), stage: 'rcpt' },
+  { ...basic('no-response/garbage', /^(?:50[0-4]|555)$/, 'RFC 5321 §4.2.4'), stage: 'rcpt' },
   {
     ...basic(
       'no-response/garbage',

@@ -332,7 +332,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
   ),
   {
     pattern: /\blater\b|come back|try again|retry/,
-    code: /^45[01]/,
+    code: /^45[01]$/,
     enhanced: /^4\.7\.[01]$/,
     stage: 'rcpt',
     meaning: 'deferred/greylist',

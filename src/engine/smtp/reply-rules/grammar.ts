@@ -6,7 +6,7 @@
  */
 export function phrase(text: string): RegExp {
   const source = text.split(' ').map(compilePart).join('')
-  return new RegExp(source.endsWith('$') ? source : `${source}(?= |$)`)
+  return new RegExp(`${source}(?= |$)`)
 }
 
 function compilePart(part: string): string {
