@@ -66,10 +66,11 @@ export function requestListener(deps: ListenerDeps): Listener {
     if (error !== null || isLast) closing.add(socket)
     if (isLast) closeAfterResponse(response)
     if (error !== null) return refuse(response, deps, error)
-    void yieldBatched().then(() => awaitBody(deps, request, response))
-    const start = () => void handle(request, response)
-    if (deps.admission === undefined) return start()
-    const refusal = deps.admission(request, response, start)
+    const start = { startedAt: deps.clock.monotonicNow(), bytesBefore: socket.bytesRead }
+    void yieldBatched().then(() => awaitBody(deps, request, response, start))
+    const run = () => void handle(request, response)
+    if (deps.admission === undefined) return run()
+    const refusal = deps.admission(request, response, run)
     if (refusal !== null) sendError(response, deps, refusal)
   }
 }
@@ -78,11 +79,24 @@ export function requestListener(deps: ListenerDeps): Listener {
  * Watches a body that has not arrived completely in the turn of the event loop in which its headers
  * arrived, and drains it once the request is answered. Most bodies need neither.
  */
-function awaitBody(deps: ListenerDeps, request: IncomingMessage, response: ServerResponse): void {
+function awaitBody(
+  deps: ListenerDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  start: BodyStart,
+): void {
   if (request.complete || request.destroyed) return
   if (response.writableFinished) drainBody(request)
   else response.once('finish', () => drainBody(request))
-  watchBody(request, deps, message => onLateBody(deps, request, response, message))
+  watchBody(request, deps, start, message => onLateBody(deps, request, response, message))
+}
+
+/** When the headers of a request arrived. */
+type BodyStart = {
+  /** By the monotonic clock. */
+  readonly startedAt: number
+  /** Bytes that its connection had received. */
+  readonly bytesBefore: number
 }
 
 /**
@@ -151,11 +165,10 @@ function forwardedProto({
 function watchBody(
   request: IncomingMessage,
   { clock, limits, takesList }: ListenerDeps,
+  { startedAt, bytesBefore }: BodyStart,
   onLate: (message: string) => void,
 ): void {
   if (!hasBody(request)) return
-  const startedAt = clock.monotonicNow()
-  const bytesBefore = request.socket.bytesRead
   const timeoutMs = takesList?.(request) ? limits.listBodyMs : limits.bodyMs
   const check = () => {
     if (request.complete || request.destroyed) return
