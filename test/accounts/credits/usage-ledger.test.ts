@@ -312,6 +312,45 @@ test('results of several accounts and days in one transaction are charged separa
   expect(await readCredit(database, 'acc_b', TODAY)).toMatchObject({ used: 1 })
 })
 
+test('rows are written in the order in which they are locked, whatever the order of results', async () => {
+  const { database, ledger } = await services()
+  const entries = [{ result: resultOf('rejected_email') }, { result: resultOf('accepted_email') }]
+  const of = { keyId: 'key_a', source: 'batch', jobId: 'job_a', sandbox: false } as const
+  const batch = { ...of, released: 0, entries }
+  await write(database, trx =>
+    ledger.record(
+      trx,
+      { ...batch, accountId: 'acc_b', period: TODAY },
+      { ...batch, accountId: 'acc_a', period: TODAY },
+      { ...batch, accountId: 'acc_c', period: TODAY },
+      { ...batch, accountId: 'acc_a', period: TODAY - DAY },
+    ),
+  )
+  const credits = await sql<{ account_id: string; period_start: number }>`
+    select account_id, period_start from credit order by rowid`.execute(database.db)
+  expect(credits.rows.map(row => [row.account_id, row.period_start])).toEqual([
+    ['acc_a', TODAY - DAY],
+    ['acc_a', TODAY],
+    ['acc_b', TODAY],
+    ['acc_c', TODAY],
+  ])
+  const usage = await sql<{ class: string }>`
+    select class from usage where account_id = 'acc_b' order by rowid`.execute(database.db)
+  expect(usage.rows.map(row => row.class)).toEqual(['deliverable', 'undeliverable'])
+})
+
+test('a result that costs nothing warns of nothing', async () => {
+  const { database, ledger } = await services('enterprise')
+  for (let n = 0; n < 16; n++) await ledger.settle(settled(null))
+  await database.db.updateTable('account').set({ plan: 'free' }).execute()
+  const unknown = { entry: { result: resultOf('timeout') } }
+  await ledger.settle(settled(await held(ledger), unknown))
+  expect(await creditOf(database)).toMatchObject({ used: 16, held: 0 })
+  expect(await eventsOf(database)).toEqual([])
+  await ledger.settle(settled(await held(ledger)))
+  expect(await eventsOf(database)).toEqual(['quota.warning 80 % 17/20 3 left'])
+})
+
 test('what costs nothing and reserved nothing writes no credits', async () => {
   const { database, ledger } = await services('enterprise')
   ledger.giveBack('acc_a', await held(ledger, ENTERPRISE))
