@@ -238,8 +238,8 @@ describe('the reservations in flight', () => {
   test('do not contain one that could not be written', async () => {
     const { database, ledger } = await services()
     await sql`create trigger refuse before insert on credit
-      begin select raise(abort, 'no credits'); end`.execute(database.db)
-    await expect(held(ledger)).rejects.toThrow('no credits')
+      begin select raise(abort, 'disk trouble'); end`.execute(database.db)
+    await expect(held(ledger)).rejects.toThrow('disk trouble')
     expect(inFlight(ledger)).toBe(0)
   })
 
