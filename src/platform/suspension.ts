@@ -29,19 +29,16 @@ export function detectSuspensions(clock: Clock): Clock {
     monotonicNow: () => clock.monotonicNow(),
     after(delayMs, callback) {
       const dueAt = clock.monotonicNow() + Math.max(0, delayMs)
-      let isPending = true
-      const end = () => {
-        if (isPending) detect(dueAt)
-        isPending = false
-      }
-      const cancel = clock.after(delayMs, () => {
-        end()
+      let cancel: (() => void) | null = clock.after(delayMs, () => {
+        if (cancel !== null) detect(dueAt)
+        cancel = null
         callback()
       })
       return () => {
         // After a suspension, the data of sockets is delivered before timers fire.
-        end()
-        cancel()
+        if (cancel !== null) detect(dueAt)
+        cancel?.()
+        cancel = null
       }
     },
     suspendedSince(at) {

@@ -29,8 +29,10 @@ export class DnsQuery {
   #fault: DnsFault = 'timeout'
   #isOurs = false
   #isDone = false
-  #stopTimeout = () => {}
-  #cancelDeadline = () => {}
+  /** The deadline, monotonic ms. */
+  #endsAt = 0
+  /** One timer for the current attempt and the deadline. */
+  #cancelTimer: (() => void) | null = null
 
   constructor(options: DnsQueryOptions) {
     this.#options = options
@@ -43,7 +45,7 @@ export class DnsQuery {
   async run(): Promise<void> {
     if (!this.#isDone) {
       const { clock, servers, timeoutMs } = this.#options
-      this.#cancelDeadline = clock.after(timeoutMs, () => this.#end(this.#failure))
+      this.#endsAt = clock.monotonicNow() + timeoutMs
       this.#remaining = attemptOrder(servers.ordered())
       this.#next()
     }
@@ -55,21 +57,30 @@ export class DnsQuery {
   }
 
   #next(): void {
-    this.#stopTimeout()
     const server = this.#remaining.shift()
     if (server === undefined) {
+      this.#startTimer(null, Number.POSITIVE_INFINITY)
       this.#endIfExhausted()
       return
     }
-    const { clock, servers, timeoutMs, transport } = this.#options
+    const { timeoutMs, transport } = this.#options
     const { reply, cancel } = transport(server)
     const attempt: PendingAttempt = { server, cancel }
     this.#last = attempt
     this.#open.add(attempt)
     reply.then(received => this.#handle(attempt, received))
     // With a short deadline, each attempt gets an equal share of it.
-    this.#stopTimeout = clock.after(Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX), () => {
-      if (this.#open.has(attempt)) servers.markUnresponsive(server)
+    this.#startTimer(attempt, Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX))
+  }
+
+  /** Starts the next attempt after `delayMs`, or ends the query at its deadline. */
+  #startTimer(attempt: PendingAttempt | null, delayMs: number): void {
+    const { clock, servers } = this.#options
+    this.#cancelTimer?.()
+    const leftMs = this.#endsAt - clock.monotonicNow()
+    this.#cancelTimer = clock.after(Math.min(delayMs, leftMs), () => {
+      if (delayMs >= leftMs) return this.#end(this.#failure)
+      if (attempt !== null && this.#open.has(attempt)) servers.markUnresponsive(attempt.server)
       this.#next()
     })
   }
@@ -116,8 +127,7 @@ export class DnsQuery {
   #end(answer: DnsAnswer<RecordType>): void {
     if (this.#isDone) return
     this.#isDone = true
-    this.#stopTimeout()
-    this.#cancelDeadline()
+    this.#cancelTimer?.()
     for (const attempt of this.#open) attempt.cancel()
     this.#resolve(answer)
   }

@@ -266,16 +266,19 @@ export class Connection {
   #limitReply(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
-    this.#replyLimit = { at: clock.monotonicNow() + timeoutMs, timeoutMs, stage, broken }
-    this.#startTimer()
+    const now = clock.monotonicNow()
+    this.#replyLimit = { at: now + timeoutMs, timeoutMs, stage, broken }
+    // The limit of the reply after the greeting is shorter, and needs no timer of its own then.
+    this.#startTimer(now + Math.min(timeoutMs, replyTimeoutMs))
   }
 
   /**
-   * Sets the timer for the earlier of both limits, unless it fires before that: then it is set again.
+   * Sets the timer for the earlier of the limit of the session and `replyAt`, unless it fires before
+   * that: then it is set again.
    */
-  #startTimer() {
+  #startTimer(replyAt: number) {
     if (this.#broken !== null) return
-    const at = Math.min(this.#sessionEndsAt, this.#replyLimit?.at ?? Number.POSITIVE_INFINITY)
+    const at = Math.min(this.#sessionEndsAt, replyAt)
     if (this.#timerAt <= at) return
     this.#cancelTimer?.()
     this.#timerAt = at
@@ -288,7 +291,8 @@ export class Connection {
     const now = this.#options.clock.monotonicNow()
     const limit = this.#replyLimit
     if (now >= this.#sessionEndsAt) this.#break('timeout', 'the session exceeded its time limit')
-    else if (limit === null || now < limit.at) this.#startTimer()
+    else if (limit === null || now < limit.at)
+      this.#startTimer(limit?.at ?? Number.POSITIVE_INFINITY)
     else {
       const { stage, broken, timeoutMs } = limit
       const close = QUIT_STAGES.has(stage) ? () => this.#quitWithoutReply() : undefined
