@@ -272,7 +272,7 @@ export class Engine {
    * each to one method of the sink. An internal error becomes the result of the tasks without one.
    * Rejects if there is no such egress or if a method of the sink throws.
    */
-  async probe(
+  probe(
     operator: MxOperator,
     tasks: readonly ProbeTask[],
     sink: ProbeListSink,
@@ -289,11 +289,7 @@ export class Engine {
       dialogue: options.dialogue ?? false,
       listener: null,
     })
-    try {
-      await this.#track(group.run(egress))
-    } finally {
-      signals.done()
-    }
+    return this.#track(group.run(egress).finally(signals.done))
   }
 
   #track(probe: Promise<void>): Promise<void> {

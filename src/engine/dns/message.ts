@@ -173,7 +173,8 @@ const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
 /** Replaces octets outside printable ASCII by `?`, and the root by an empty name. */
 const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
 
-const isSameName = (one: string, other: string) => plainName(one) === plainName(other)
+const isSameName = (one: string, other: string) =>
+  one === other || plainName(one) === plainName(other)
 
 /** Splits `HOST[:PORT]`; the default port is 53. */
 export function parseServer(server: string): { host: string; port: number } {

@@ -106,12 +106,14 @@ function createTransports(udp: UdpTransport, random: Random, timeoutMs: number) 
       const sent = udp.query(server, name, type)
       let isDone = false
       let cancelCurrent = () => sent.cancel()
-      const reply = sent.reply.then(async (udpReply): Promise<DnsReply> => {
-        if (udpReply !== 'truncated') return limitRecords(udpReply)
-        if (isDone) return { code: 'ECANCELLED' }
+      const askOverTcp = (): Promise<DnsReply> => {
         const retry = queryOverTcp(server, { name, type }, random)
         cancelCurrent = () => retry.cancel()
-        return limitRecords(await retry.reply)
+        return retry.reply.then(limitRecords)
+      }
+      const reply = sent.reply.then((udpReply): DnsReply | Promise<DnsReply> => {
+        if (udpReply !== 'truncated') return limitRecords(udpReply)
+        return isDone ? { code: 'ECANCELLED' } : askOverTcp()
       })
       return {
         reply,
@@ -124,7 +126,9 @@ function createTransports(udp: UdpTransport, random: Random, timeoutMs: number) 
 }
 
 const limitRecords = (reply: DnsReply): DnsReply =>
-  'records' in reply ? { ...reply, records: reply.records.slice(0, RECORDS_MAX) } : reply
+  'records' in reply && reply.records.length > RECORDS_MAX
+    ? { ...reply, records: reply.records.slice(0, RECORDS_MAX) }
+    : reply
 
 /**
  * Queries through node:dns, which reports response codes unknown to it (6 to 11) as an empty

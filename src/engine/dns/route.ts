@@ -159,6 +159,7 @@ function reachableHosts(records: readonly MxRecord[]): MxRecord[] {
     .filter(record => isHostName(record.host))
     .map(({ preference, host }) => ({ preference, host: plainName(host) }))
     .sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))
+  if (sorted.length < 2) return sorted
   const best = new Map<string, MxRecord>()
   for (const record of sorted) if (!best.has(record.host)) best.set(record.host, record)
   return [...best.values()].slice(0, HOSTS_MAX)

@@ -54,10 +54,10 @@ export class ConnectionPermits {
     const { deps, single, isUrgent } = this.#options
     if (!('permit' in start) || single || isUrgent) return start
     const releaseSlot = deps.connectionSlots.tryAcquire()
-    if (releaseSlot !== null) return { permit: withSlot(start.permit, releaseSlot) }
+    if (releaseSlot !== null) return { permit: new PermitWithSlot(start.permit, releaseSlot) }
     return deps.connectionSlots
       .acquire()
-      .then(release => ({ permit: withSlot(start.permit, release) }))
+      .then(release => ({ permit: new PermitWithSlot(start.permit, release) }))
   }
 
   /**
@@ -72,11 +72,28 @@ export class ConnectionPermits {
   }
 }
 
-const withSlot = (permit: AddressPermit, releaseSlot: () => void): AddressPermit => ({
-  throttled: permit.throttled,
-  succeeded: permit.succeeded,
-  release: () => releaseAll([{ release: releaseSlot }, permit]),
-})
+/** A permit that also holds a connection slot. */
+class PermitWithSlot implements AddressPermit {
+  readonly #permit: AddressPermit
+  readonly #releaseSlot: () => void
+
+  constructor(permit: AddressPermit, releaseSlot: () => void) {
+    this.#permit = permit
+    this.#releaseSlot = releaseSlot
+  }
+
+  release(): void {
+    releaseAll([{ release: this.#releaseSlot }, this.#permit])
+  }
+
+  throttled(retryAfterMs: number | null): void {
+    this.#permit.throttled(retryAfterMs)
+  }
+
+  succeeded(): void {
+    this.#permit.succeeded()
+  }
+}
 
 const noLimit: AddressPermit = { release() {}, throttled() {}, succeeded() {} }
 const UNLIMITED: AddressStart = { permit: noLimit }

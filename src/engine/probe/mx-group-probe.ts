@@ -159,7 +159,9 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
       const before = this.#pending.size
       this.#startedAt = deps.clock.monotonicNow()
-      const result = await this.#runSession(acquired.permit, permits)
+      const look = this.#takeLook()
+      const running = this.#runConnection(acquired.permit, permits, look)
+      const result = await (look === null ? running : running.finally(() => this.#conclude(look)))
       const { failure, facts, isRetried = false } = result
       if (this.#pending.size > 0 || this.#looks.size > 0) await result.drain
       if (this.#pending.size < before) {
@@ -195,17 +197,15 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     })
   }
 
-  /** Runs one connection, from dialing until its answers have been emitted. */
-  async #runSession(permit: ConnectionPermit, permits: ConnectionPermits): Promise<SessionResult> {
+  /** Returns the second look that the next connection takes; null if there is none. */
+  #takeLook(): PendingLook<Q> | null {
+    if (this.#looks.size === 0) return null
     const [look = null] = this.#looks.values()
     if (look !== null) this.#looks.delete(look.target.address.domain.ascii)
-    try {
-      return await this.#runConnection(permit, permits, look)
-    } finally {
-      if (look !== null) this.#conclude(look)
-    }
+    return look
   }
 
+  /** Runs one connection, from dialing until its answers have been emitted. */
   async #runConnection(
     permit: ConnectionPermit,
     permits: ConnectionPermits,

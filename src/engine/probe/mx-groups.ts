@@ -62,21 +62,25 @@ export function groupByMx<Q extends ProbeTarget>(
   targets: readonly Q[],
   operator: string,
 ): MxGroupPlan<Q>[] {
-  const byKey = new Map<string, { readonly route: RouteWithHost; readonly targets: Q[] }>()
+  const plans = new Map<string, Mutable<MxGroupPlan<Q>>>()
   for (const target of targets) {
     const { route } = hostsAt(target, operator)
+    const sharesLimits = target.exchangers.length > 1
     const key = mxGroupKey(route)
-    const group = byKey.get(key)
-    if (group !== undefined) group.targets.push(target)
-    else byKey.set(key, { route, targets: [target] })
+    const plan = plans.get(key)
+    if (plan === undefined) plans.set(key, { key, route, sharesLimits, targets: [target] })
+    else {
+      plan.targets.push(target)
+      plan.sharesLimits &&= sharesLimits
+    }
   }
-  return [...byKey].map(([key, { route, targets: grouped }]) => ({
-    key,
-    route,
-    sharesLimits: grouped.every(({ exchangers }) => exchangers.length > 1),
-    targets: grouped.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii)),
-  }))
+  for (const plan of plans.values()) {
+    plan.targets.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
+  }
+  return [...plans.values()]
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** Returns the key of a set of MX hosts; cached, because every address of a list needs it. */
 export function mxGroupKey(route: RouteWithHost): string {

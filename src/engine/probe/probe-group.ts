@@ -128,7 +128,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
     }
     if (this.#failure === null)
       for (const task of this.#open) this.#tell(task, this.#fail(task, failure))
-    await Promise.all(this.#reports)
+    if (this.#reports.length > 0) await Promise.all(this.#reports)
     if (this.#failure !== null) throw this.#failure
   }
 
@@ -146,7 +146,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
         this.returned = undefined
       }
     } finally {
-      await Promise.all(this.#cacheWrites)
+      if (this.#cacheWrites.length > 0) await Promise.all(this.#cacheWrites)
     }
   }
 

@@ -54,6 +54,9 @@ export type SmtpProbeEnd = {
 
 type AcceptedRecipients<Q> = readonly (readonly [Q, RecipientOutcome])[]
 
+/** A test whose reply is awaited later, and the recipients that wait for it. */
+type AcceptedTest<Q> = StartedTest & { readonly accepted: AcceptedRecipients<Q> }
+
 /** The probe of one MX host over one connection: transactions, with RSET between them. */
 export class SmtpProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
@@ -77,7 +80,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #tlsUnavailable = false
   /** Accepted recipients whose catch-all test has no result yet, while the session goes on. */
   readonly #underTest = new Set<Q>()
-  #startedTest: (StartedTest & { readonly accepted: AcceptedRecipients<Q> }) | null = null
+  #startedTest: AcceptedTest<Q> | null = null
   /** Accepted recipients whose test found no room, to be repeated at the end of the session. */
   readonly #untested: AcceptedRecipients<Q>[] = []
   /** The outcome that ended the session early. */
@@ -109,13 +112,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
-      await this.#concludeTest(true)
+      if (this.#startedTest !== null) await this.#concludeTest(this.#startedTest, true)
       for (const accepted of this.#untested) {
         const isAbandoned = this.#mustStop
         const test = { recipientCount: this.#group.transactionMax, isLast: false, isAbandoned }
         await this.#resolveAccepted(accepted, { ...test, pipelined: null })
       }
-      await this.#closeSession()
+      if (this.#log.hasRefusals) await this.#closeSession()
     } finally {
       this.#startedTest?.drop()
     }
@@ -249,7 +252,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const smtpUtf8 = needsSmtpUtf8(first)
     // Only a pipelined batch may follow a test without its reply.
     const isPipelined = this.#session.pipelining && (!smtpUtf8 || this.#session.offersSmtpUtf8)
-    if (first.accepted !== null || !isPipelined) await this.#concludeTest(true)
+    if (this.#startedTest !== null && (first.accepted !== null || !isPipelined))
+      await this.#concludeTest(this.#startedTest, true)
     if (first.accepted !== null) return this.#testCatchAll(first)
     if (smtpUtf8 && !this.#session.offersSmtpUtf8) {
       const answer = noResponse('smtputf8', 'mail', 'the server does not offer SMTPUTF8 (RFC 6531)')
@@ -258,7 +262,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     }
     const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
     if (mail === null && !(await this.#startTransaction(smtpUtf8))) return
-    const rcpts = batch.map(target => this.#rcpt(wireAddress(target.address)))
+    const rcpts = this.#rcpts(batch)
     const lock = this.#catchAllProbe.lockForBatch(batch)
     const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
     const accepted = lock === null ? this.#findEarlier(batch) : null
@@ -267,13 +271,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (isLast) void this.quit()
     try {
       const mailReply = mail === null ? null : await mail
-      const replies = await Promise.all(rcpts)
+      const replies = await rcpts
       const tested = lock === null || random === null ? null : { lock, reply: await random }
       const repeated = again === null ? null : await again
       const last = repeated ?? tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
       const cut = mail === null ? null : cutShort(last)
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
-      await this.#concludeTest(cut === null)
+      if (this.#startedTest !== null) await this.#concludeTest(this.#startedTest, cut === null)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
       else if (cut !== null) this.#handlePartialReplies(batch, replies, last)
       else if (this.#isMisordered(batch, replies, tested)) this.#dropReply()
@@ -550,10 +554,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const fullTest = { ...test, pipelined: random, isAbandoned }
     const domain = (batch[0] as Q).address.domain.ascii
     const isFull = this.#group.transactionMax <= batch.length
-    if (isFull && !isAbandoned) await this.#closeTransaction(domain)
+    if (isFull && !isAbandoned && this.#log.hasRefusals) await this.#closeTransaction(domain)
     if (!this.#testMeanwhile(accepted, fullTest)) {
       await this.#resolveAccepted(accepted, fullTest)
-      if (!isAbandoned) await this.#closeTransaction(domain)
+      if (!isAbandoned && this.#log.hasRefusals) await this.#closeTransaction(domain)
     }
     if (throttling !== null) this.#abandon(throttling)
     if (this.#group.rateController.isRefused) this.#end()
@@ -663,9 +667,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * (`isComplete`). After a missing reply, it may belong to another command, and the recipients are
    * probed again over the next connection.
    */
-  async #concludeTest(isComplete: boolean): Promise<void> {
-    const test = this.#startedTest
-    if (test === null) return
+  async #concludeTest(test: AcceptedTest<Q>, isComplete: boolean): Promise<void> {
     this.#startedTest = null
     if (!isComplete) return test.drop()
     const tested = test.conclude(await test.reply)
@@ -677,6 +679,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #rcpt(to: string): Promise<Reply | ConnectionFailure> {
     this.#asked++
     return this.#session.rcpt(to)
+  }
+
+  /** Sends RCPT for each target of a batch. Resolves when all have their reply. */
+  #rcpts(batch: readonly Q[]): Promise<(Reply | ConnectionFailure)[]> {
+    this.#asked += batch.length
+    return this.#session.rcpts(batch.map(({ address }) => wireAddress(address)))
   }
 
   /** Sends one RCPT in the current transaction; `isLast`: no command follows. */

@@ -15,9 +15,9 @@ import type { SharedRateState } from './shared-state.ts'
 /** A permit for a connection to one IP address. */
 export type AddressPermit = ConnectionPermit & {
   /** Records that the server at this address throttled us. */
-  readonly throttled: (retryAfterMs: number | null) => void
+  throttled(retryAfterMs: number | null): void
   /** Records a successful session. */
-  readonly succeeded: () => void
+  succeeded(): void
 }
 
 export type AddressStart =
@@ -141,12 +141,26 @@ function bucketOf(
 }
 
 const toAddressStart = (address: DestinationBucket, start: LimitStart): AddressStart =>
-  'permit' in start
-    ? {
-        permit: {
-          release: start.permit.release,
-          throttled: retryAfterMs => address.throttled(retryAfterMs),
-          succeeded: () => address.succeeded(),
-        },
-      }
-    : start
+  'permit' in start ? { permit: new BucketPermit(address, start.permit) } : start
+
+class BucketPermit implements AddressPermit {
+  readonly #address: DestinationBucket
+  readonly #permit: ConnectionPermit
+
+  constructor(address: DestinationBucket, permit: ConnectionPermit) {
+    this.#address = address
+    this.#permit = permit
+  }
+
+  release(): void {
+    this.#permit.release()
+  }
+
+  throttled(retryAfterMs: number | null): void {
+    this.#address.throttled(retryAfterMs)
+  }
+
+  succeeded(): void {
+    this.#address.succeeded()
+  }
+}

@@ -3,7 +3,7 @@ import { type Clock, SECOND } from '../../platform/clock.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
 /** The right to hold one connection. `release` may be called twice. */
-export type ConnectionPermit = { readonly release: () => void }
+export type ConnectionPermit = { release(): void }
 
 export type NotNow =
   /** Retry after this time, or when a permit is released. */
@@ -194,21 +194,29 @@ export function acquireBoth<Failure extends object>(
   if ('then' in first) return first.then(acquired => acquireBoth(acquired, startSecond))
   if (!('permit' in first)) return first
   const held = first.permit
-  const join = (second: Acquired<Failure>): Acquired<Failure> => {
-    if ('permit' in second) return { permit: { release: () => releaseAll([second.permit, held]) } }
-    held.release()
-    return second
-  }
-  const giveUp = (error: unknown): never => {
+  try {
+    const second = startSecond()
+    if (!('then' in second)) return join(held, second)
+    return second.then(
+      acquired => join(held, acquired),
+      error => {
+        held.release()
+        throw error
+      },
+    )
+  } catch (error) {
     held.release()
     throw error
   }
-  try {
-    const second = startSecond()
-    return 'then' in second ? second.then(join, giveUp) : join(second)
-  } catch (error) {
-    return giveUp(error)
-  }
+}
+
+function join<Failure extends object>(
+  held: ConnectionPermit,
+  second: Acquired<Failure>,
+): Acquired<Failure> {
+  if ('permit' in second) return { permit: { release: () => releaseAll([second.permit, held]) } }
+  held.release()
+  return second
 }
 
 type Acquired<Failure> = { readonly permit: ConnectionPermit } | Failure

@@ -47,8 +47,11 @@ export class OperatorQueue<R> {
   readonly #full = new BatchSets<R>()
   readonly #partial = new BatchSets<R>()
   readonly #workers = new Map<string, number>()
-  /** Runs that share a batch, in the order in which they were served, the latest last. */
-  #served = new Set<R>()
+  /**
+   * Runs that share a batch, in the order in which they were served, the latest last. Null until some
+   * did, because a long list has thousands of queues.
+   */
+  #served: Set<R> | null = null
 
   constructor(operator: MxOperator, limits: RateLimits) {
     this.operator = operator
@@ -212,8 +215,9 @@ export class OperatorQueue<R> {
     if (rows.length <= sizeMax) return [rows, []]
     if (rows.every(pending => pending.run === run)) return splitByDomain(rows, sizeMax)
     const byRun = groupByRun(rows)
-    const served = [...this.#served].filter(one => byRun.has(one))
-    const turns = [...[...byRun.keys()].filter(one => !this.#served.has(one)), ...served]
+    const before = this.#served ?? new Set()
+    const served = [...before].filter(one => byRun.has(one))
+    const turns = [...[...byRun.keys()].filter(one => !before.has(one)), ...served]
     const counts = new Map(turns.map(one => [one, 0]))
     for (let left = sizeMax; left > 0; ) {
       for (const one of turns) {
@@ -224,11 +228,12 @@ export class OperatorQueue<R> {
       }
     }
     const taken: PendingRow<R>[] = []
-    this.#served = new Set(turns.filter(one => counts.get(one) === 0))
+    const after = new Set(turns.filter(one => counts.get(one) === 0))
+    this.#served = after
     for (const [one, count] of counts) {
       if (count === 0) continue
       for (const pending of splitByDomain(byRun.get(one) ?? [], count)[0]) taken.push(pending)
-      this.#served.add(one)
+      after.add(one)
     }
     const isTaken = new Set(taken)
     return [taken, rows.filter(pending => !isTaken.has(pending))]

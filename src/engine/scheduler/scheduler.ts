@@ -69,7 +69,7 @@ export class Scheduler {
   /** Number of consecutive internal failures of the selection of an egress. */
   #selectionFaults = 0
   /** Number of rows by operator, and of the runs that have them. */
-  readonly #sizes = new Map<string, { readonly rows: number; readonly runs: number }>()
+  readonly #sizes = new Map<string, { rows: number; runs: number }>()
   /** Timers of queues that wait for the end of a pause. */
   readonly #resumptions = new Map<Queue, () => void>()
 
@@ -201,10 +201,12 @@ export class Scheduler {
   }
 
   readonly #countRows = (operator: string, size: number, change: number): void => {
-    const { rows, runs } = this.#sizes.get(operator) ?? { rows: 0, runs: 0 }
-    const runsChange = size === 0 ? 1 : size + change === 0 ? -1 : 0
-    if (rows + change === 0) this.#sizes.delete(operator)
-    else this.#sizes.set(operator, { rows: rows + change, runs: runs + runsChange })
+    const sizes = this.#sizes.get(operator) ?? { rows: 0, runs: 0 }
+    if (sizes.rows === 0) this.#sizes.set(operator, sizes)
+    sizes.rows += change
+    if (size === 0) sizes.runs++
+    else if (size + change === 0) sizes.runs--
+    if (sizes.rows === 0) this.#sizes.delete(operator)
   }
 
   /** A run has room up to its equal share, and beyond that as long as the others leave some. */
@@ -378,9 +380,16 @@ export class Scheduler {
   }
 
   /** Probes a chunk. A row whose last probe failed internally is probed separately. */
-  async #probeChunk(queue: Queue, egress: string, chunk: readonly Pending[]): Promise<void> {
+  #probeChunk(queue: Queue, egress: string, chunk: readonly Pending[]): Promise<void> {
     const { priority = null } = this.#options
-    const endProbe = await priority?.startProbe()
+    const isPlain = priority === null && chunk.every(({ faults }) => faults === 0)
+    return isPlain
+      ? this.#probeTogether(queue, egress, chunk)
+      : this.#probeInTurn(queue, egress, chunk)
+  }
+
+  async #probeInTurn(queue: Queue, egress: string, chunk: readonly Pending[]): Promise<void> {
+    const endProbe = await this.#options.priority?.startProbe()
     try {
       const others = chunk.filter(({ faults }) => faults === 0)
       if (others.length > 0) await this.#probeTogether(queue, egress, others)
@@ -472,9 +481,11 @@ type JoinedSignals = {
 
 /** Returns signals that abort when those of all runs have that have rows in a chunk. */
 function joinSignals(chunk: readonly Pending[]): JoinedSignals {
+  const [{ run: first }] = chunk as [Pending]
+  if (chunk.every(({ run }) => run === first)) {
+    return { signal: first.ending, drain: first.draining, done() {} }
+  }
   const runs = [...new Set(chunk.map(({ run }) => run))]
-  const [first] = runs as [Run]
-  if (runs.length === 1) return { signal: first.ending, drain: first.draining, done() {} }
   const ending = whenAllAbort(runs.map(run => run.ending))
   const draining = whenAllAbort(runs.map(run => run.draining))
   return {

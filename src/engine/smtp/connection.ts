@@ -74,6 +74,11 @@ function isPlainLine(line: string): boolean {
   return bytes.length <= COMMAND_BYTES_MAX && !bytes.some(byte => byte < 0x20 || byte === 0x7f)
 }
 
+function checkLine(line: string): void {
+  if (isPlainLine(line)) return
+  throw new EvError('internal', 'The SMTP command is too long or contains a control character.')
+}
+
 const ASCII = /^[\x00-\x7f]*$/
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 /** How long to wait for the reply to QUIT and for the close of the connection. */
@@ -152,14 +157,31 @@ export class Connection {
    * does not wait for the replies to earlier ones.
    */
   command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | ConnectionFailure> {
-    if (!isPlainLine(line)) {
-      throw new EvError('internal', 'The SMTP command is too long or contains a control character.')
-    }
+    checkLine(line)
+    return new Promise(resolve => this.#submit(stage, line, pipelined, resolve))
+  }
+
+  /** Sends several commands, at least one. Resolves when all have their reply. */
+  commands(
+    stage: Stage,
+    lines: readonly string[],
+    pipelined: boolean,
+  ): Promise<(Reply | ConnectionFailure)[]> {
+    for (const line of lines) checkLine(line)
     return new Promise(resolve => {
-      if (this.#broken !== null) return resolve({ ...this.#broken, stage })
-      if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'QUIT was sent' })
-      this.#enqueue(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
+      const outcomes: (Reply | ConnectionFailure)[] = []
+      // Replies come in the order of the commands, and a failure ends the commands in their order.
+      const add = (outcome: Reply | ConnectionFailure) => {
+        if (outcomes.push(outcome) === lines.length) resolve(outcomes)
+      }
+      for (const line of lines) this.#submit(stage, line, pipelined, add)
     })
+  }
+
+  #submit(stage: Stage, line: string, pipelined: boolean, resolve: PendingReply['resolve']) {
+    if (this.#broken !== null) return resolve({ ...this.#broken, stage })
+    if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'QUIT was sent' })
+    this.#enqueue(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
   }
 
   /** Starts TLS after the server has answered 220 to STARTTLS. Returns null on success. */
