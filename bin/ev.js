@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const main = join(root, 'dist/cli/main.js')
+const main = join(root, 'dist/program/main.js')
 const [major, minor] = process.versions.node.split('.').map(Number)
 
 if (!existsSync(main)) {

@@ -373,7 +373,7 @@ async function operationsOf(response: Response): Promise<unknown> {
 const isReexport = (code: string) =>
   code
     .split('\n')
-    .every(line => /^(import .* from .*|export .* from .*|export \{.*\};?|\/\/.*|)$/.test(line))
+    .every(line => /^(import .*|export .* from .*|export \{.*\};?|\/\/.*|)$/.test(line))
 
 /** The source files in the source maps of a package. */
 function sourcesOf(name: Name): string[] {

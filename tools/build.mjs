@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildDocs } from './docs/build-docs.mjs'
 import { bundleDependencies } from './pack/dependencies.mjs'
+import { bundleProgram } from './pack/program.mjs'
 
 /** Files of libraries that pages load, by the name in dist/vendor/. */
 const VENDOR_FILES = {
@@ -46,6 +47,7 @@ const compiled = spawnSync(
 )
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
 await bundleDependencies(root, output)
+await bundleProgram(output, output, { 'program/main': 'cli/main' })
 cpSync(join(root, 'src/simulator/example.json'), join(output, 'simulator/example.json'))
 cpSync(join(root, 'src/dashboard/browser'), join(output, 'dashboard/browser'), {
   recursive: true,

@@ -3,24 +3,26 @@
 // names only its own dependencies. Beside each folder it writes the same as a .tgz file, and prints
 // the command that installs it, and a bill of materials of the product (CycloneDX).
 import { spawnSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleModules, bundleTypes } from './pack/bundle.mjs'
-import { closureOf, importsOf, packagesOf, replaceSpecifiers } from './pack/modules.mjs'
+import { FOLDER as BUNDLED } from './pack/dependencies.mjs'
+import { closureOf, importsOf, packagesOf } from './pack/modules.mjs'
+import { bundleProgram } from './pack/program.mjs'
 import { writeSbom } from './pack/sbom.mjs'
 
 const PRODUCT = 'evmail'
 const ENGINE = 'evmail-engine'
 const CLIENT = 'evmail-client'
+
+/** The command line, and the programs that it starts in processes and threads of their own. */
+const PROGRAMS = {
+  'program/main': 'cli/main',
+  'simulator/main': 'simulator/main',
+  'simulator/tarpit': 'simulator/tarpit',
+  'maintenance/copy-worker': 'maintenance/copy-worker',
+}
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const dist = join(root, 'dist')
@@ -29,8 +31,8 @@ const manifest = readJson(join(root, 'package.json'))
 
 run('tools/build.mjs', '--if-changed')
 rmSync(packages, { recursive: true, force: true })
-const engineFiles = closureOf(join(dist, 'index.js'))
-const clientFiles = closureOf(join(dist, 'client/client.js'))
+const engineFiles = modulesOf('index')
+const clientFiles = modulesOf('client/client')
 const productFiles = readdirSync(dist, { recursive: true })
   .filter(name => name.endsWith('.js') && !isServed(name))
   .map(name => join(dist, name))
@@ -84,15 +86,8 @@ async function packProduct() {
   for (const name of readdirSync(dist, { recursive: true }).filter(isData)) {
     if (extname(name) !== '') cpSync(join(dist, name), join(folder, 'dist', name))
   }
-  for (const file of productFiles) {
-    const code = replaceSpecifiers(readFileSync(file, 'utf8'), ({ specifier }) =>
-      specifier.startsWith('.') ? otherPackage(join(dirname(file), specifier)) : null,
-    )
-    const target = join(folder, 'dist', relative(dist, file))
-    mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, code)
-    if (existsSync(`${file}.map`)) cpSync(`${file}.map`, `${target}.map`)
-  }
+  cpSync(join(dist, BUNDLED), join(folder, 'dist', BUNDLED), { recursive: true })
+  await bundleProgram(dist, join(folder, 'dist'), PROGRAMS, otherPackage)
   for (const [name, from] of Object.entries({ index: ENGINE, 'client/client': CLIENT })) {
     mkdirSync(dirname(join(folder, 'dist', name)), { recursive: true })
     for (const ending of ['js', 'd.ts']) {
@@ -117,6 +112,12 @@ function writeTarballs() {
     const needed = name === PRODUCT ? names : [name]
     process.stdout.write(`npm install ${needed.map(file).join(' ')}\n`)
   }
+}
+
+/** The compiled modules that a module imports, without the packages that the build contains. */
+function modulesOf(entry) {
+  const isOwn = file => dirname(file) !== join(dist, BUNDLED)
+  return new Set([...closureOf(join(dist, `${entry}.js`))].filter(isOwn))
 }
 
 /** The compiled modules that those of the product import. */
@@ -149,10 +150,7 @@ function isServed(name) {
 
 /** Whether a file that is not a module is needed at run time. */
 function isData(name) {
-  return (
-    isServed(name) ||
-    ['simulator/example.json', 'bundled/LICENSES.txt', 'docs/pages.json'].includes(name)
-  )
+  return isServed(name) || ['simulator/example.json', 'docs/pages.json'].includes(name)
 }
 
 function startPackage(name) {

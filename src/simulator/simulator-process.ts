@@ -23,7 +23,7 @@ export type SimulatorProcess = {
 /** Starts the simulator from a JSON file; throws `bad_input` or `io` with its error output. */
 export async function startSimulatorProcess(scenarioFile: string): Promise<SimulatorProcess> {
   // The entry point beside this file: main.ts in src, main.js in dist.
-  const main = fileURLToPath(import.meta.resolve(`./main${import.meta.url.slice(-3)}`))
+  const main = fileURLToPath(new URL(`./main${import.meta.url.slice(-3)}`, import.meta.url))
   const child = spawn(process.execPath, [main, scenarioFile], { stdio: ['pipe', 'pipe', 'pipe'] })
   const exited = once(child, 'exit')
   const ask = requester(child)

@@ -102,5 +102,5 @@ function launcherWithoutDist() {
   writeFileSync(join(root, 'package.json'), '{"type":"module"}')
   const launcher = join(root, 'bin/ev.js')
   copyFileSync(EV, launcher)
-  return { launcher, dist: join(root, 'dist/cli') }
+  return { launcher, dist: join(root, 'dist/program') }
 }

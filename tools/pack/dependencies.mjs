@@ -12,7 +12,7 @@ import { importsOf, nameOf, replaceSpecifiers } from './modules.mjs'
 const BUNDLED = [
   ...['@hono/node-server', '@hono/zod-openapi', 'hono', 'kysely', 'csv-parse', 'csv-stringify'],
   ...['openid-client', 'ora', 'pg-boss', 'prom-client', 'zod', 'age-encryption'],
-  '@modelcontextprotocol/server',
+  ...['@modelcontextprotocol/server', 'commander', 'dns-packet', 'lru-cache', 'p-limit'],
 ]
 
 /** The folder of the bundles in the build. */

@@ -22,18 +22,24 @@ export function importsOf(code) {
       start: d >= 0 ? s + 1 : s,
       end: d >= 0 ? e - 1 : e,
       statement: code.slice(ss, se),
+      isDynamic: d >= 0,
     }))
 }
 
-/** Returns the modules that `entry` imports, directly or not, with itself. Paths are absolute. */
-export function closureOf(entry) {
+/**
+ * Returns the modules that `entry` imports, directly or not, with itself. Paths are absolute. With
+ * `onlyStatic`, what `import()` loads later is left out.
+ */
+export function closureOf(entry, { onlyStatic = false } = {}) {
   const seen = new Set()
   const open = [entry]
   for (let file = open.pop(); file !== undefined; file = open.pop()) {
     if (seen.has(file)) continue
     seen.add(file)
-    for (const { specifier } of importsOf(readFileSync(file, 'utf8'))) {
-      if (specifier.startsWith('.')) open.push(join(dirname(file), specifier))
+    for (const { specifier, isDynamic } of importsOf(readFileSync(file, 'utf8'))) {
+      if (specifier.startsWith('.') && !(onlyStatic && isDynamic)) {
+        open.push(join(dirname(file), specifier))
+      }
     }
   }
   return seen

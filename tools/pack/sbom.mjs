@@ -1,6 +1,7 @@
 // Writes the software bill of materials of ev in the format CycloneDX.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { LICENSE_SEPARATOR } from './bundle.mjs'
 
 /** Packages of which files are served to browsers; package.json has them for the build only. */
 const VENDORED = ['htmx.org', 'minisearch', 'uplot']
@@ -60,9 +61,7 @@ function lockedPackages(root) {
 /** The packages in the build as `name@version`, which its file of licenses lists. */
 function bundledPackages(root) {
   const text = readFileSync(join(root, 'dist/bundled/LICENSES.txt'), 'utf8')
-  return [...text.matchAll(/^((?:@[\w.-]+\/)?[\w.-]+) (\d+\.\d+\.\d+\S*)$/gm)].map(
-    ([, name, version]) => `${name}@${version}`,
-  )
+  return text.split(LICENSE_SEPARATOR).map(license => license.split('\n', 1)[0].replace(' ', '@'))
 }
 
 function toComponent({ name, version, license, integrity, isOptional }, ref, isBundled) {
