@@ -15,7 +15,11 @@ type JsonSchema = {
   readonly oneOf?: readonly JsonSchema[]
 }
 
-type Media = { schema?: JsonSchema; example?: unknown; readonly examples?: unknown }
+type Media = {
+  readonly schema?: JsonSchema
+  example?: unknown
+  readonly examples?: Readonly<Record<string, { value?: unknown }>>
+}
 type Body = { readonly content?: Readonly<Record<string, Media>> }
 
 /** The parts of an OpenAPI document that have examples. */
@@ -36,16 +40,32 @@ type Examined = {
 
 /**
  * Completes the example of each JSON body of a document: what it does not have comes from the
- * required fields of its schema.
+ * required fields of its schema. A body of several kinds has a named example of each, in the order of
+ * the kinds.
  */
 export function completeExamples({ paths = {}, components = {} }: Examined): void {
   for (const { requestBody, responses = {} } of Object.values(paths).flatMap(Object.values)) {
     for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses)]) {
       const media = content['application/json']
-      if (media?.schema === undefined || media.examples !== undefined) continue
-      const example = completeExample(media.schema, media.example, components.schemas ?? {})
-      if (example !== undefined) media.example = example
+      if (media?.schema !== undefined) completeMedia(media, media.schema, components.schemas ?? {})
     }
+  }
+}
+
+function completeMedia(
+  media: Media,
+  schema: JsonSchema,
+  schemas: Readonly<Record<string, JsonSchema>>,
+): void {
+  if (media.examples === undefined) {
+    const example = completeExample(schema, media.example, schemas)
+    if (example !== undefined) media.example = example
+    return
+  }
+  for (const [index, named] of Object.values(media.examples).entries()) {
+    const kind = schema.anyOf?.[index]
+    if (kind === undefined || named.value === undefined) continue
+    named.value = completeExample(kind, named.value, schemas)
   }
 }
 

@@ -65,6 +65,22 @@ describe('the example of a body', () => {
     expect(exampleOf({ allOf: [JOB, { description: 'The job.' }] })).toEqual(WHOLE)
   })
 
+  test('has one kind of a body under each name', () => {
+    const kinds = {
+      anyOf: [JOB, { type: 'object', properties: { n: text('1') }, required: ['n'] }],
+    }
+    const examples = { job: { value: { id: 'job_2' } }, count: { value: {} } }
+    const content = { 'application/json': { schema: kinds, examples } }
+    completeExamples({
+      paths: { '/v1/jobs': { post: { requestBody: { content } } } },
+      components: { schemas: SCHEMAS },
+    })
+    expect(examples).toEqual({
+      job: { value: { ...WHOLE, id: 'job_2' } },
+      count: { value: { n: '1' } },
+    })
+  })
+
   test('is absent if no field has one', () => {
     expect(exampleOf(text())).toBeUndefined()
   })

@@ -5,7 +5,6 @@ import type { Env } from '../context.ts'
 import { type IdempotencyDeps, repeatStored, unchecked } from '../middleware/idempotency.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
-import { ITEM_EXAMPLE } from '../schemas/result.ts'
 import {
   BatchRequest,
   BulkRequest,
@@ -68,7 +67,7 @@ export function listRoutes(service: ListDeps) {
       // Ten addresses may be cached, and are then answered without credits.
       freeMax: SINGLE_BODY_MAX,
     },
-    answer: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
+    answer: BULK_ANSWER,
     errors: LIST_ERRORS,
   })
   router.handle(bulk, c => unchecked(verifyBulk(c, service, c.req.valid('json'))))
@@ -81,13 +80,15 @@ export function listRoutes(service: ListDeps) {
       'Creates a job for up to 50,000 addresses, as `emails` or as `items` with your own IDs. Poll the job, or use a webhook.',
     body: {
       schema: BatchRequest,
-      example: BATCH_EXAMPLE,
+      example: { emails: ['a@example.com', 'b@example.com'], name: 'March list' },
       max: BATCH_BODY_MAX,
       valuesMax: BATCH_VALUES_MAX,
       gzip: true,
       isList: true,
     },
-    answer: json(QueuedBatch, 'The job', QUEUED_BATCH),
+    answer: json(QueuedBatch, 'The job', {
+      message: 'Batch queued. Check GET /v1/jobs/job_xyz789',
+    }),
     errors: LIST_ERRORS,
   })
   router.handle(batch, c => unchecked(verifyBatch(c, service, c.req.valid('json'))))
@@ -183,42 +184,24 @@ const DOWNLOAD_ERRORS = [
 /** A list of addresses in a JSON body. */
 const LIST_ERRORS = [...LISTS.errors, 'emails_required'] as const
 
-const QUEUED = {
-  success: true as const,
-  job_id: 'job_xyz789',
-  status: 'queued' as const,
-  total_emails: 2,
-  valid_emails: 2,
-  invalid_format_emails: 0,
-  no_address: 0,
-  duplicates: 0,
-  estimated_time: '10 seconds',
-}
-
-const LINKS = {
-  status_url: 'https://api.example.com/v1/jobs/job_xyz789',
-  download_url: 'https://api.example.com/v1/jobs/job_xyz789/download',
-}
-
-const INSTANT_EXAMPLE = {
-  success: true as const,
-  instant: true as const,
-  job_id: 'job_abc123',
-  status: 'completed' as const,
-  total_emails: 1,
-  valid_emails: 1,
-  invalid_format_emails: 0,
-  results: [ITEM_EXAMPLE],
-  summary: { total: 1, valid: 1, invalid: 0 },
-  message: 'Verified 1 address',
-}
-
-const BATCH_EXAMPLE = { emails: ['a@example.com', 'b@example.com'], name: 'March list' }
-
-const QUEUED_BATCH = {
-  ...QUEUED,
-  message: 'Batch queued. Check GET /v1/jobs/job_xyz789',
-  ...LINKS,
+const BULK_ANSWER = {
+  description: 'The results, or the job',
+  content: {
+    'application/json': {
+      schema: z.union([InstantBulk, QueuedBulk]),
+      examples: {
+        results: {
+          value: {
+            total_emails: 1,
+            valid_emails: 1,
+            summary: { total: 1, valid: 1 },
+            message: 'Verified 1 address',
+          },
+        },
+        job: { value: {} },
+      },
+    },
+  },
 }
 
 const FILE_EXAMPLE = {
@@ -229,65 +212,9 @@ const FILE_EXAMPLE = {
 
 const URL_EXAMPLE = {
   url: 's3://lists/march.csv',
-  s3: {
-    region: 'us-east-1',
-    access_key_id: 'AKIAIOSFODNN7EXAMPLE',
-    secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
-  },
+  s3: {},
   column: 'email',
   name: 'March list',
-}
-
-const QUEUED_FILE = {
-  ...QUEUED,
-  message: 'File queued. Check GET /v1/jobs/job_xyz789',
-  ...LINKS,
-  column: 'email',
-  column_number: 2,
-  header: true,
-  encoding: 'utf-8',
-  sheet: null,
-  rows: 2,
-  address_columns: [2],
-  has_several: false,
-  all_addresses: false,
-  external_source: null,
-  kept_external: 0,
-}
-
-const DRY_RUN = {
-  success: true,
-  dry_run: true,
-  columns: [
-    { number: 1, name: 'name' },
-    { number: 2, name: 'email' },
-  ],
-  column: 'email',
-  column_number: 2,
-  header: true,
-  encoding: 'utf-8',
-  delimiter: ',',
-  format: 'text' as const,
-  sheet: null,
-  sheets: [],
-  address_columns: [2],
-  has_several: false,
-  all_addresses: false,
-  external_source: null,
-  kept_external: 0,
-  rows: 2,
-  total_emails: 2,
-  valid_emails: 2,
-  invalid_format_emails: 0,
-  no_address: 0,
-  duplicates: 0,
-  credits_needed: 2,
-  credits_balance: 100,
-  estimated_time: '10 seconds',
-  preview: [
-    ['Ann', 'a@example.com'],
-    ['Bob', 'b@example.com'],
-  ],
 }
 
 const FILE_ANSWER = {
@@ -295,7 +222,10 @@ const FILE_ANSWER = {
   content: {
     'application/json': {
       schema: z.union([QueuedFile, FileDryRun]),
-      examples: { job: { value: QUEUED_FILE }, dry_run: { value: DRY_RUN } },
+      examples: {
+        job: { value: { message: 'File queued. Check GET /v1/jobs/job_xyz789' } },
+        dry_run: { value: { columns: [{ number: 1, name: 'name' }, {}] } },
+      },
     },
   },
 }

@@ -176,5 +176,3 @@ type ItemField =
 export const BulkItem = z.object(pickItem(plainFields)).openapi('BulkItem')
 
 export const RESULT_EXAMPLE = buildExample(RESULT_FIELDS)
-
-export const ITEM_EXAMPLE = pickItem(RESULT_EXAMPLE)
