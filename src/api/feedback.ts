@@ -40,8 +40,14 @@ type FeedbackDeps = Pick<
 
 const FeedbackItem = z
   .strictObject({
-    email: z.string().max(1_000).openapi({ description: 'The recipient.' }),
-    kind: z.enum(FEEDBACK_KINDS).openapi({ description: 'What happened to the message.' }),
+    email: z
+      .string()
+      .max(1_000)
+      .openapi({ description: 'The recipient.', example: 'ann@example.com' }),
+    kind: z.enum(FEEDBACK_KINDS).openapi({
+      description: 'What happened to the message.',
+      example: 'bounced',
+    }),
     code: z
       .int()
       .min(200)
@@ -58,14 +64,20 @@ const FeedbackItem = z
       .max(10_000)
       .optional()
       .openapi({
+        example: 'User unknown',
         description: `Diagnostic text of a bounce. The first ${FEEDBACK_TEXT_MAX} characters are stored.`,
       }),
-    occurred_at: timeInput().optional().openapi({ description: 'When it happened. Default: now.' }),
+    occurred_at: timeInput().optional().openapi({
+      description: 'When it happened. Default: now.',
+      example: '2026-03-21T10:30:00Z',
+    }),
     permanent: z.boolean().optional().openapi({
+      example: true,
       description:
         'Whether your provider calls a bounce permanent. With true, a bounce without a code means that the mailbox does not exist. With false, the bounce does not change verdicts.',
     }),
     id: z.string().min(1).max(255).optional().openapi({
+      example: 'evt-9f3c',
       description:
         'ID of the event in your system. An item with the ID of an earlier item is a duplicate. Items without an ID are compared by their content.',
     }),
@@ -78,12 +90,20 @@ const FeedbackRequest = z
 
 const RecordedFeedback = z
   .object({
-    received: z.int().min(0),
-    recorded: z.int().min(0),
-    duplicates: z.int().min(0).openapi({ description: 'Items that were already recorded.' }),
+    received: z.int().min(0).openapi({ example: 2 }),
+    recorded: z.int().min(0).openapi({ example: 2 }),
+    duplicates: z
+      .int()
+      .min(0)
+      .openapi({ description: 'Items that were already recorded.', example: 0 }),
     rejected: z
-      .array(z.object({ index: z.int().min(0), error: z.string() }))
-      .openapi({ description: 'Invalid items, by their index in the request.' }),
+      .array(
+        z.object({
+          index: z.int().min(0).openapi({ example: 1 }),
+          error: z.string().openapi({ example: '"kind" is missing.' }),
+        }),
+      )
+      .openapi({ description: 'Invalid items, by their index in the request.', example: [] }),
   })
   .openapi('RecordedFeedback')
 
@@ -103,37 +123,39 @@ const FEEDBACK_REQUEST_EXAMPLE = {
   ],
 }
 
-const FEEDBACK_EXAMPLE = {
-  success: true as const,
-  data: { received: 2, recorded: 2, duplicates: 0, rejected: [] },
-}
-
 /** Operators of the report: those with the most verdicts. */
 const REPORT_OPERATORS_MAX = 100
 /** Days with feedback in the report: the last ones. */
 const REPORT_DAYS_MAX = 30
 
-const share = (description: string) => z.number().min(0).max(1).openapi({ description })
+const share = (description: string, example: number) =>
+  z.number().min(0).max(1).openapi({ description, example })
+
+const number = (example: number) => z.int().min(0).openapi({ example })
 
 const binFields = {
-  count: z.int().openapi({ description: 'Verdicts with a known outcome.' }),
-  predicted: share('Mean confidence.'),
-  observed: share('Share of correct verdicts.'),
+  count: z.int().openapi({ description: 'Verdicts with a known outcome.', example: 1_200 }),
+  predicted: share('Mean confidence.', 0.943),
+  observed: share('Share of correct verdicts.', 0.951),
 }
 
 const rowFields = {
   ...binFields,
   brier_score: share(
     'Brier score: the mean squared difference between confidence and outcome. 0 is best.',
+    0.044,
   ),
   calibration_error: share(
     'Expected calibration error: the mean difference between confidence and the share of correct verdicts, over ten ranges of confidence. 0 is best.',
+    0.012,
   ),
 }
 
 const CalibrationFigures = z.object(rowFields).openapi('CalibrationFigures')
 
 const CalibrationBin = z.object(binFields).openapi('CalibrationBin')
+
+const reason = z.string().openapi({ example: 'accepted_email' })
 
 const FeedbackReport = z
   .object({
@@ -152,40 +174,51 @@ const FeedbackReport = z
       .object({
         predicted_bounces: z.int().openapi({
           description: 'Messages that bounced, to addresses whose verdict was not deliverable.',
+          example: 96,
         }),
         missed_bounces: z.int().openapi({
           description: 'Messages that bounced, to addresses whose verdict was deliverable.',
+          example: 14,
         }),
         kept_deliveries: z.int().openapi({
           description: 'Messages that arrived, at addresses whose verdict was deliverable.',
+          example: 1_045,
         }),
         lost_deliveries: z.int().openapi({
           description: 'Messages that arrived, at addresses whose verdict was not deliverable.',
+          example: 45,
         }),
       })
       .openapi({
         description: 'How the field `deliverable` of the verdicts compares with what happened.',
       }),
-    reasons: z.array(z.object({ reason: z.string(), ...rowFields })).openapi({
+    reasons: z.array(z.object({ reason, ...rowFields })).openapi({
       description:
         'Figures by reason, most frequent first. Catch-all domains with enough feedback are counted by risk, such as `catch_all/low`.',
     }),
     operators: z
-      .array(z.object({ reason: z.string(), operator: z.string().nullable(), ...rowFields }))
+      .array(
+        z.object({
+          reason,
+          operator: z.string().nullable().openapi({ example: 'google' }),
+          ...rowFields,
+        }),
+      )
       .openapi({
         description: `By reason and operator, most verdicts first, at most ${REPORT_OPERATORS_MAX}.`,
       }),
     received: z
       .array(
         z.object({
-          date: z.iso.date().openapi({ description: 'Day in UTC.' }),
+          date: z.iso.date().openapi({ description: 'Day in UTC.', example: '2026-03-21' }),
           source: z.string().openapi({
             description:
               'Where the feedback came from: `api`, `import` (`ev feedback import`) or the provider of a source.',
+            example: 'api',
           }),
-          delivered: z.int().min(0),
-          bounced: z.int().min(0),
-          complained: z.int().min(0),
+          delivered: number(1_090),
+          bounced: number(110),
+          complained: number(2),
         }),
       )
       .openapi({
@@ -196,41 +229,15 @@ const FeedbackReport = z
 
 const FeedbackReportAnswer = successBody(FeedbackReport).openapi('FeedbackReportAnswer')
 
-const FIGURES_EXAMPLE = {
-  count: 1_200,
-  predicted: 0.943,
-  observed: 0.951,
-  brier_score: 0.044,
-  calibration_error: 0.012,
-}
-
+/** What differs: the figures with the fixed confidence, and the ranges that add up. */
 const REPORT_EXAMPLE = {
-  success: true as const,
   data: {
-    total: FIGURES_EXAMPLE,
-    fixed_confidence: { ...FIGURES_EXAMPLE, predicted: 0.902, calibration_error: 0.049 },
+    fixed_confidence: { predicted: 0.902, calibration_error: 0.049 },
     bins: [
       { count: 80, predicted: 0.41, observed: 0.4 },
       { count: 1_120, predicted: 0.981, observed: 0.99 },
     ],
-    fixed_bins: [{ count: 1_200, predicted: 0.902, observed: 0.951 }],
-    outcomes: {
-      predicted_bounces: 96,
-      missed_bounces: 14,
-      kept_deliveries: 1_045,
-      lost_deliveries: 45,
-    },
-    reasons: [{ reason: 'accepted_email', ...FIGURES_EXAMPLE }],
-    operators: [{ reason: 'accepted_email', operator: 'google', ...FIGURES_EXAMPLE }],
-    received: [
-      {
-        date: '2026-03-21',
-        source: 'api',
-        delivered: 1_090,
-        bounced: 110,
-        complained: 2,
-      },
-    ],
+    fixed_bins: [{ predicted: 0.902 }],
   },
 }
 
@@ -255,11 +262,7 @@ export function feedbackRoutes(service: FeedbackDeps) {
       max: FEEDBACK_BODY_MAX,
       valuesMax: FEEDBACK_VALUES_MAX,
     },
-    answer: json(
-      FeedbackAnswer,
-      'The numbers of recorded, repeated and rejected items',
-      FEEDBACK_EXAMPLE,
-    ),
+    answer: json(FeedbackAnswer, 'The numbers of recorded, repeated and rejected items'),
     errors: ['stored_rows_exceeded'],
   })
   const report = route(service, 'GET /v1/feedback/report', {
@@ -353,7 +356,7 @@ export function providerFeedbackRoutes(service: FeedbackDeps) {
     },
     responses: {
       200: {
-        ...json(FeedbackAnswer, 'The numbers of recorded and repeated events', FEEDBACK_EXAMPLE),
+        ...json(FeedbackAnswer, 'The numbers of recorded and repeated events'),
         headers: responseHeaders(),
       },
       ...errorResponses([...ANY_OPERATION, ...ERRORS]),

@@ -134,27 +134,31 @@ const DNS_RETRY_AFTER_S = 30
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({
+  example: 'ok',
   description: '`low`: the disk is almost full, and new lists are rejected with 507.',
 })
 const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
   .object({
     status: z.enum(['ok', 'checking', 'stopping', 'failing']).openapi({
+      example: 'ok',
       description:
         '`checking`: nothing fails, but the first check of the DNS server has not ended.',
     }),
-    version: z.string(),
-    database: z.enum(['ok', 'failing']),
+    version: z.string().openapi({ example: '1.0.0' }),
+    database: z.enum(['ok', 'failing']).openapi({ example: 'ok' }),
     dns: z.enum(['ok', 'checking', 'failing']).openapi({
+      example: 'ok',
       description:
         'Whether the DNS server passed its last check. `checking` until the first one ends, which this request starts if necessary.',
     }),
     smtp: z.enum(['ok', 'failing']).openapi({
+      example: 'ok',
       description:
         'Whether mail servers can be reached, as far as verifications and the checks of the dashboard show. While it is `failing`, addresses that need a mail server end as `unknown`.',
     }),
     disk: diskSchema,
-    jobs: z.number().int().openapi({ description: 'Jobs in progress.' }),
+    jobs: z.number().int().openapi({ description: 'Jobs in progress.', example: 1 }),
   })
   .openapi('Health')
 

@@ -63,8 +63,12 @@ const NewScheduleRequest = z
 const ScheduleChanges = z
   .strictObject({
     every_days: every_days.optional(),
-    only: only.unwrap().nullable().optional(),
-    older_than_days: older_than_days.unwrap().nullable().optional(),
+    only: only
+      .unwrap()
+      .nullable()
+      .optional()
+      .openapi({ example: ['unknown'] }),
+    older_than_days: older_than_days.unwrap().nullable().optional().openapi({ example: 90 }),
     notify: notify.optional(),
     active: active.optional(),
   })

@@ -299,6 +299,7 @@ const toDeduplicateBy = (value: string | undefined): DeduplicateBy | null => {
 }
 
 export const VocabularySchema = z.enum(VOCABULARIES).openapi('Vocabulary', {
+  example: 'zerobounce',
   description:
     'Another service whose columns and words are written in place of those of ev, for programs that read its exports. Only for `csv` and `xlsx`.',
 })

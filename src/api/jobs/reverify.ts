@@ -14,6 +14,7 @@ import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { namesQuery, pageFields } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
+import { time } from '../schemas/fields.ts'
 import { JobAnswer } from '../schemas/job.ts'
 import { resultsQuery } from '../schemas/job-results.ts'
 import { plainFields } from '../schemas/result.ts'
@@ -71,10 +72,9 @@ const REVERIFY_EXAMPLE = {
 }
 
 const compared = z.object({
-  class: z.enum(CLASSES),
+  class: z.enum(CLASSES).openapi({ example: 'deliverable' }),
   reason: plainFields.reason,
-  checked_at: z.string().nullable().openapi({
-    format: 'date-time',
+  checked_at: time.nullable().openapi({
     description: 'When the result was determined. Null if the address was erased.',
   }),
 })
@@ -85,17 +85,27 @@ const ChangePage = successBody(
   z.object({
     previous_job_id: z.string().nullable().openapi({
       description: 'The job that this job re-verifies. Null for a new list.',
+      example: 'job_xyz789',
     }),
-    verified: count.openapi({ description: 'Rows re-verified so far.' }),
-    changed: count.openapi({ description: 'Rows whose class has changed.' }),
+    verified: count.openapi({ description: 'Rows re-verified so far.', example: 120 }),
+    changed: count.openapi({ description: 'Rows whose class has changed.', example: 45 }),
     counts: z
-      .array(z.object({ from: z.enum(CLASSES), to: z.enum(CLASSES), count }))
+      .array(
+        z.object({
+          from: z.enum(CLASSES).openapi({ example: 'unknown' }),
+          to: z.enum(CLASSES).openapi({ example: 'deliverable' }),
+          count: count.openapi({ example: 30 }),
+        }),
+      )
       .openapi({ description: 'Rows by class before and after. They add up to `verified`.' }),
     items: z.array(
       z
         .object({
-          row: z.int().min(1),
-          email: z.string().openapi({ description: 'Empty if the address was erased.' }),
+          row: z.int().min(1).openapi({ example: 12 }),
+          email: z.string().openapi({
+            description: 'Empty if the address was erased.',
+            example: 'user@example.com',
+          }),
           before: compared,
           after: compared,
         })
@@ -116,12 +126,9 @@ const changesQuery = {
   }),
 }
 
+/** What differs: counts that add up, and a row that was unknown before. */
 const CHANGES_EXAMPLE = {
-  success: true as const,
   data: {
-    previous_job_id: 'job_xyz789',
-    verified: 120,
-    changed: 45,
     counts: [
       { from: 'deliverable' as const, to: 'undeliverable' as const, count: 15 },
       { from: 'unknown' as const, to: 'deliverable' as const, count: 30 },
@@ -129,22 +136,13 @@ const CHANGES_EXAMPLE = {
     ],
     items: [
       {
-        row: 12,
-        email: 'user@example.com',
         before: {
           class: 'unknown' as const,
           reason: 'timeout' as const,
           checked_at: '2026-02-21T10:30:00.000Z',
         },
-        after: {
-          class: 'deliverable' as const,
-          reason: 'accepted_email' as const,
-          checked_at: '2026-03-21T10:30:00.000Z',
-        },
       },
     ],
-    next_cursor: 'WzEyXQ',
-    has_more: true,
   },
 }
 

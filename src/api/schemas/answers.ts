@@ -9,10 +9,14 @@ const CODES = Object.keys(STATUS) as [ApiCode, ...ApiCode[]]
 export const ErrorBody = z
   .object({
     success: z.literal(false),
-    error: z.string().openapi({ description: 'Human-readable message.' }),
-    code: z.enum(CODES).openapi({ description: 'Machine-readable code.' }),
+    error: z.string().openapi({
+      description: 'Human-readable message.',
+      example: 'Job job_xyz789 does not exist.',
+    }),
+    code: z.enum(CODES).openapi({ description: 'Machine-readable code.', example: 'not_found' }),
     request_id: z.string().openapi({
       description: 'ID of the request. The header `X-Request-Id` and the log contain it too.',
+      example: 'req_01hx',
     }),
   })
   .openapi('Error')

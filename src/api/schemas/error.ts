@@ -15,8 +15,8 @@ const Problem = z
   .object({
     type: z.literal('about:blank'),
     title: ErrorBody.shape.code,
-    status: z.number().int(),
-    detail: z.string(),
+    status: z.number().int().openapi({ example: 404 }),
+    detail: ErrorBody.shape.error,
     ...ErrorBody.shape,
   })
   .openapi({ description: 'Sent to clients that accept application/problem+json (RFC 9457).' })

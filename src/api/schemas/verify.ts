@@ -108,15 +108,12 @@ export const AsyncAccepted = z
   .openapi('AsyncAccepted')
 
 /** Display name of a job. */
-const name = z
-  .unknown()
-  .optional()
-  .openapi({
-    type: 'string',
-    maxLength: LIST_NAME_LENGTH_MAX,
-    description: 'Display name.',
-    example: 'March list',
-  })
+const name = z.unknown().optional().openapi({
+  type: 'string',
+  maxLength: LIST_NAME_LENGTH_MAX,
+  description: 'Display name.',
+  example: 'March list',
+})
 const deduplicate = z.boolean().optional().openapi({
   description: 'Set to false to verify and charge an address each time it occurs.',
   default: true,

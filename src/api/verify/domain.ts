@@ -24,21 +24,30 @@ const RECORD_LENGTH_MAX = 512
 
 const feedback = z
   .object({
-    delivered: z.int().min(0).openapi({ description: 'Addresses that mail reached.' }),
-    bounced: z.int().min(0).openapi({ description: "Addresses that don't exist." }),
-    bounce_rate_min: z.number().openapi({ description: 'Lower end of the 95% Wilson interval.' }),
-    bounce_rate_max: z.number(),
+    delivered: z.int().min(0).openapi({ description: 'Addresses that mail reached.', example: 48 }),
+    bounced: z.int().min(0).openapi({ description: "Addresses that don't exist.", example: 2 }),
+    bounce_rate_min: z.number().openapi({
+      description: 'Lower end of the 95% Wilson interval.',
+      example: 0.011,
+    }),
+    bounce_rate_max: z.number().openapi({ example: 0.135 }),
   })
   .openapi('DomainFeedback')
 
 const policies = z
   .object({
-    spf: z.string().nullable().openapi({ description: 'SPF record. Null without one.' }),
-    dmarc: z
-      .enum(DMARC_POLICIES)
-      .nullable()
-      .openapi({ description: 'Policy of the DMARC record. Null without a valid one.' }),
-    mta_sts: z.boolean().openapi({ description: 'Whether the domain announces MTA-STS.' }),
+    spf: z.string().nullable().openapi({
+      description: 'SPF record. Null without one.',
+      example: 'v=spf1 mx -all',
+    }),
+    dmarc: z.enum(DMARC_POLICIES).nullable().openapi({
+      description: 'Policy of the DMARC record. Null without a valid one.',
+      example: 'reject',
+    }),
+    mta_sts: z.boolean().openapi({
+      description: 'Whether the domain announces MTA-STS.',
+      example: false,
+    }),
   })
   .openapi('MailPolicies')
 
@@ -46,24 +55,36 @@ const MAIL = ['mx', 'implicit', 'null-mx', 'no-mail', 'no-domain', 'unknown'] as
 
 const DomainAnswer = successBody(
   z.object({
-    domain: z.string().openapi({ description: 'The domain, in ASCII.' }),
+    domain: z.string().openapi({ description: 'The domain, in ASCII.', example: 'example.com' }),
     mail: z.enum(MAIL).openapi({
+      example: 'mx',
       description:
         '`mx`: it has MX records. `implicit`: its own address receives mail. `null-mx`: it declares that it accepts no mail. `no-mail`: it has no mail server. `no-domain`: it does not exist. `unknown`: the DNS lookup failed, or the domain is on your blocklist.',
     }),
-    mx_hosts: z.array(z.string()).openapi({ description: 'Mail servers, preferred first.' }),
-    operator: z.string().nullable().openapi({ description: 'Operator of the mail servers.' }),
-    provider: z.string().nullable().openapi({ description: 'Name of the operator, for people.' }),
+    mx_hosts: z.array(z.string()).openapi({
+      description: 'Mail servers, preferred first.',
+      example: ['mx1.example.com', 'mx2.example.com'],
+    }),
+    operator: z.string().nullable().openapi({
+      description: 'Operator of the mail servers.',
+      example: 'example.com',
+    }),
+    provider: z.string().nullable().openapi({
+      description: 'Name of the operator, for people.',
+      example: 'example.com',
+    }),
     is_catch_all: z.boolean().nullable().openapi({
+      example: false,
       description:
         'Whether the domain accepts mail for every address, if a verification has found that out in the last days. Otherwise null.',
     }),
-    is_disposable: z.boolean(),
-    is_free: z.boolean(),
-    is_relay: z.boolean(),
-    is_blocklisted: z.boolean(),
+    is_disposable: z.boolean().openapi({ example: false }),
+    is_free: z.boolean().openapi({ example: false }),
+    is_relay: z.boolean().openapi({ example: false }),
+    is_blocklisted: z.boolean().openapi({ example: false }),
     did_you_mean: z.string().nullable().openapi({
       description: 'Suggested domain, if this one looks misspelled. Otherwise null.',
+      example: null,
     }),
     policies: z.union([policies, z.null()]).openapi({
       description: 'Policies that the domain publishes. Null if a DNS lookup failed.',
@@ -76,22 +97,6 @@ const DomainAnswer = successBody(
 ).openapi('DomainAnswer')
 
 type DomainData = z.infer<typeof DomainAnswer>['data']
-
-const EXAMPLE_DATA: DomainData = {
-  domain: 'example.com',
-  mail: 'mx',
-  mx_hosts: ['mx1.example.com', 'mx2.example.com'],
-  operator: 'example.com',
-  provider: 'example.com',
-  is_catch_all: false,
-  is_disposable: false,
-  is_free: false,
-  is_relay: false,
-  is_blocklisted: false,
-  did_you_mean: null,
-  policies: { spf: 'v=spf1 mx -all', dmarc: 'reject', mta_sts: false },
-  feedback: { delivered: 48, bounced: 2, bounce_rate_min: 0.011, bounce_rate_max: 0.135 },
-}
 
 const params = z.object({
   domain: z.string().max(DOMAIN_LENGTH_MAX).openapi({
@@ -110,7 +115,7 @@ export function domainRoutes(service: DomainDeps) {
     counts: 'single',
     params,
     isAlwaysFound: true,
-    answer: json(DomainAnswer, 'The domain', { success: true as const, data: EXAMPLE_DATA }),
+    answer: json(DomainAnswer, 'The domain'),
   })
   return newRouter().handle(get, async c => {
     const { domain } = parseDomain(c.req.valid('param').domain)

@@ -14,6 +14,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { logError } from '../errors/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { mailHosts, ROUTE_KINDS } from '../schemas/evidence.ts'
+import { time } from '../schemas/fields.ts'
 import {
   type AskDeps,
   applyFeedbackToOne,
@@ -31,42 +32,59 @@ export type FollowDeps = Pick<ApiDeps, 'clock' | 'ledger' | 'log' | 'priority'> 
 
 // Schemas of the steps of a single verification, sent to clients that accept `text/event-stream`.
 
-const text = z.string().openapi({ description: 'Human-readable description of the step.' })
-const ok = z.boolean()
+const text = z.string().openapi({
+  description: 'Human-readable description of the step.',
+  example: 'example.com has one mail server, mx.example.com.',
+})
+const ok = z.boolean().openapi({ example: true })
 
 const SyntaxStep = z.object({
   step: z.literal('syntax'),
   ok,
-  address: z.object({ local: z.string(), domain: z.string() }).nullable(),
-  did_you_mean: z.string().nullable(),
+  address: z
+    .object({
+      local: z.string().openapi({ example: 'user' }),
+      domain: z.string().openapi({ example: 'example.com' }),
+    })
+    .nullable(),
+  did_you_mean: z.string().nullable().openapi({ example: null }),
   text,
 })
 
 const DomainStep = z.object({
   step: z.literal('domain'),
   ok: ok.nullable().openapi({ description: 'Null if DNS gave no conclusive answer.' }),
-  kind: z.enum(ROUTE_KINDS),
+  kind: z.enum(ROUTE_KINDS).openapi({ example: 'mx' }),
   hosts: mailHosts,
-  operator: z.string().nullable().openapi({ description: 'Operator of the mail servers.' }),
+  operator: z.string().nullable().openapi({
+    description: 'Operator of the mail servers.',
+    example: 'example.com',
+  }),
   text,
 })
 
 const ServerStep = z.object({
   step: z.literal('server'),
-  host: z.string().nullable().openapi({ description: 'Null if no mail server was contacted.' }),
-  ip: z.string().nullable(),
+  host: z.string().nullable().openapi({
+    description: 'Null if no mail server was contacted.',
+    example: 'mx.example.com',
+  }),
+  ip: z.string().nullable().openapi({ example: '192.0.2.25' }),
   ok,
   text,
 })
 
 const LineStep = z.object({
   step: z.literal('line'),
-  text: z.string().openapi({ description: 'A line of the SMTP session: `C: …` or `S: …`.' }),
+  text: z.string().openapi({
+    description: 'A line of the SMTP session: `C: …` or `S: …`.',
+    example: 'S: 250 Ok',
+  }),
 })
 
 const CachedStep = z.object({
   step: z.literal('cached'),
-  checked_at: z.string().openapi({ format: 'date-time' }),
+  checked_at: time,
   text,
 })
 

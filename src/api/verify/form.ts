@@ -25,31 +25,30 @@ const FormRequest = z.strictObject({ email }).openapi('FormRequest', { required:
 
 const FormResult = z
   .object({
-    email: z.string().openapi({ description: 'The address, as sent.' }),
-    class: z.enum(['deliverable', 'risky', 'undeliverable', 'unknown']),
+    email: z.string().openapi({ description: 'The address, as sent.', example: 'ann@gmial.com' }),
+    class: z
+      .enum(['deliverable', 'risky', 'undeliverable', 'unknown'])
+      .openapi({ example: 'undeliverable' }),
     allow: z.boolean().openapi({
       description: 'Whether the form should accept the address. False only if it is undeliverable.',
+      example: false,
     }),
     action: z.enum(ACTIONS).openapi({
       description:
         'What to do with the address, by the action policy of the account, if the form accepts it.',
+      example: 'suppress',
     }),
     did_you_mean: z.string().nullable().openapi({
       description: 'Suggested address, if the domain looks misspelled. Otherwise null.',
+      example: 'ann@gmail.com',
     }),
-    message: z.string().openapi({ description: 'Message for the visitor.' }),
+    message: z.string().openapi({
+      description: 'Message for the visitor.',
+      example: 'Did you mean ann@gmail.com?',
+    }),
     sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
   })
   .openapi('FormResult')
-
-const FORM_EXAMPLE = {
-  email: 'ann@gmial.com',
-  class: 'undeliverable' as const,
-  allow: false,
-  action: 'suppress' as const,
-  did_you_mean: 'ann@gmail.com',
-  message: 'Did you mean ann@gmail.com?',
-}
 
 /** A visitor does not wait longer for a form; the result is unknown then. */
 export const FORM_DEADLINE_MS = 5 * SECOND
@@ -124,7 +123,7 @@ export function formRoutes(service: FormDeps) {
       max: SINGLE_BODY_MAX,
       freeMax: SINGLE_BODY_MAX,
     },
-    answer: json(FormResult, 'The result', FORM_EXAMPLE),
+    answer: json(FormResult, 'The result'),
     errors: ['invalid_email', 'quota_exceeded'],
     beforeKey: restrictOrigin(service),
   })

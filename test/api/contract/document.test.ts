@@ -10,6 +10,7 @@ import {
   type Place,
   PROVIDER_PATH,
   placesOf,
+  type Schema,
 } from './document.ts'
 import { schemaChecks } from './schemas.ts'
 
@@ -253,3 +254,47 @@ function nameOf({ method, path }: Place): string {
 /** POST requests create things, once for each Idempotency-Key; these can be repeated. */
 const idempotent = ({ method, path }: Place): boolean =>
   method === 'POST' && path !== PROVIDER_PATH && !/(cancel|finish|form)$/.test(path)
+
+describe('the fields of all schemas', () => {
+  /** Fields whose examples are those of whole bodies. */
+  const WITHOUT = [
+    // The types of events, each with its description, schema and example.
+    ...['event', 'description', 'schema', 'example'].map(name => `EventList.data.events[].${name}`),
+    // The sandbox has one body for each error.
+    ...['error', 'message', 'retry_after'].map(name => `SimulatedError.${name}`),
+  ]
+
+  test('have an example', () => {
+    const without = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
+      fieldsWithoutExample(schema as FieldSchema, name),
+    )
+    expect(without.toSorted()).toEqual(WITHOUT.toSorted())
+  })
+})
+
+type FieldSchema = Schema & {
+  readonly properties?: Readonly<Record<string, FieldSchema>>
+  readonly items?: FieldSchema
+  readonly allOf?: readonly FieldSchema[]
+  readonly anyOf?: readonly FieldSchema[]
+  readonly oneOf?: readonly FieldSchema[]
+}
+
+/** The paths of the fields without an example; a value that has only one form needs none. */
+function fieldsWithoutExample(schema: FieldSchema, path: string): string[] {
+  const { properties, items, allOf, anyOf, oneOf } = schema
+  if (properties !== undefined) {
+    return Object.entries(properties).flatMap(([name, field]) =>
+      fieldsWithoutExample(field, `${path}.${name}`),
+    )
+  }
+  if ('example' in schema || '$ref' in schema || 'const' in schema) return []
+  if (allOf !== undefined) {
+    const parts = allOf.filter(part => '$ref' in part || part.properties !== undefined)
+    return parts.flatMap(part => fieldsWithoutExample(part, path))
+  }
+  const kinds = (anyOf ?? oneOf)?.filter(({ type }) => type !== 'null')
+  if (kinds !== undefined) return kinds.flatMap(kind => fieldsWithoutExample(kind, path))
+  if (items !== undefined) return fieldsWithoutExample(items, `${path}[]`)
+  return Array.isArray(schema.enum) && schema.enum.length === 1 ? [] : [path]
+}
