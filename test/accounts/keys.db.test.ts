@@ -115,6 +115,20 @@ test('a key of another account is not found and not changed', async () => {
   expect(await listKeys(services.database, 'acc_a')).toEqual([key])
 })
 
+test('a key cannot give a key that it manages more rights than its own', async () => {
+  const services = await createServices()
+  await addKey(services.database, { ...SMALL, id: 'key_a', scopes: ['jobs:read'] })
+  const change = (patch: Parameters<typeof updateKey>[1]['patch']) =>
+    updateKey(services, { ...OF_ADMIN, actor: SMALL, patch })
+  await expect(change({ scopes: ['jobs:read', 'webhooks:write'] })).rejects.toThrow(
+    refused('rights_exceeded', { rights: ['scopes'], scopes: ['webhooks:write'] }),
+  )
+  await expect(change({ allowedIps: [] })).rejects.toThrow(
+    refused('rights_exceeded', { rights: ['allowedIps'], scopes: [] }),
+  )
+  expect(await change({ scopes: ['keys:write'] })).toMatchObject({ scopes: ['keys:write'] })
+})
+
 test('a key cannot manage a key with more rights than its own', async () => {
   const services = await createServices()
   const { key } = await addKey(services.database)

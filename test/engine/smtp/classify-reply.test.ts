@@ -208,13 +208,14 @@ describe('how little is known about a refusal', () => {
   })
 })
 
-test('a reply that is none of SMTP is quoted, on one line and without its end', () => {
-  const text = `No such\nuser${'.'.repeat(300)}`
-  expect(classifyReply('rcpt', reply(600, text))).toEqual({
+// No code of SMTP, and one that says that the command was not understood.
+test.each([600, 555])('a reply %i says nothing, and is quoted on one line', code => {
+  const text = `No such\nthing${'.'.repeat(300)}`
+  expect(classifyReply('rcpt', reply(code, text))).toEqual({
     kind: 'no-response',
     why: 'garbage',
     stage: 'rcpt',
-    detail: expect.stringMatching(/^600 No such user\.{100,200}…?$/),
+    detail: expect.stringMatching(new RegExp(`^${code} No such thing\\.{100,200}…?$`)),
   })
 })
 
