@@ -62,6 +62,8 @@ export type Env = {
     ip: string
     /** Whether the client is on this machine: its address is a loopback address, and no proxy forwarded the request. */
     isLocal: boolean
+    /** Set by the guard: the path of the route, such as `/v1/jobs/:id`. */
+    route: string
     /** Set by the guard on routes that need a key. */
     caller: Caller
     /** Whether the request is a signed link of the caller's key. */

@@ -79,6 +79,9 @@ export const isPoll = (req: HonoRequest): boolean =>
  * could create any number of metric labels.
  */
 function routeTemplate(c: Context<Env>): string {
+  // Set by the guard of most routes; Hono copies the list of all matched ones.
+  const known = c.get('route')
+  if (known !== undefined) return known
   const route = matchedRoutes(c).findLast(({ method }) => method !== 'ALL')
   return route?.path ?? 'none'
 }

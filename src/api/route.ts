@@ -7,6 +7,7 @@ import type { ApiCode } from './errors/api-error.ts'
 import { FixedPathRouter } from './fixed-path-router.ts'
 import { type GuardRule, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
+import { toRoutePath } from './middleware/route-table.ts'
 import type { Differing } from './schemas/answers.ts'
 import { ANY_WITH_KEY, errorResponses } from './schemas/error.ts'
 import {
@@ -246,8 +247,12 @@ export class Router extends OpenAPIHono<Env> {
   handle<R extends RouteConfig>(route: R, handler: RouteHandler<R, Env>): this {
     const { middleware = [], ...declared } = route
     this.openAPIRegistry.registerPath(declared as RouteConfig)
-    const path = route.path.replace(/\{(\w+)\}/g, ':$1')
-    this.on([route.method.toUpperCase()], [path], ...[middleware].flat(), handler as Handler<Env>)
+    this.on(
+      [route.method.toUpperCase()],
+      [toRoutePath(route.path)],
+      ...[middleware].flat(),
+      handler as Handler<Env>,
+    )
     return this
   }
 }

@@ -31,8 +31,10 @@ export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
     lists[family].addSubnet(ip, prefixLength(range), family)
   }
   return ip => {
-    const family = isIP(ip) === 4 ? 'ipv4' : 'ipv6'
-    return isIP(ip) !== 0 && lists[family].check(ip, family)
+    const version = isIP(ip)
+    if (version === 0) return false
+    const family = version === 4 ? 'ipv4' : 'ipv6'
+    return lists[family].check(ip, family)
   }
 }
 
@@ -76,6 +78,8 @@ export const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
 
 /** Whether a plain IP is a loopback address (RFC 1122 §3.2.1.3 (g), RFC 4291 §2.5.3). */
 export function isLoopback(ip: string): boolean {
+  // Each request asks, and a BlockList creates an object for each address.
+  if (isIP(ip) === 4) return ip.startsWith('127.')
   loopback ??= inRanges(LOOPBACK_RANGES)
   return loopback(ip)
 }

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { inRanges, isIpRange, networkOf, plainIp, rateLimitIp } from '../../src/platform/ip.ts'
+import {
+  inRanges,
+  isIpRange,
+  isLoopback,
+  networkOf,
+  plainIp,
+  rateLimitIp,
+} from '../../src/platform/ip.ts'
 
 describe('an address', () => {
   test.each([
@@ -64,4 +71,17 @@ test.each([
   ['2001:db8::1', '2001:db8:0:0::/64'],
 ])('%s is in the network %s', (ip, network) => {
   expect(networkOf(ip)).toBe(network)
+})
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.255.255.255', true],
+  ['128.0.0.1', false],
+  ['12.7.0.1', false],
+  ['::1', true],
+  ['::2', false],
+  ['127.example', false],
+  ['', false],
+])('%s is a loopback address: %s', (ip, expected) => {
+  expect(isLoopback(ip)).toBe(expected)
 })

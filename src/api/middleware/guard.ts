@@ -33,7 +33,7 @@ import {
 import { admit, outOfCredits, type RateLimitDeps } from './rate-limit.ts'
 import type { Counts } from './rate-limit-buckets.ts'
 import { noteError, type RefusedRequests } from './refused-requests.ts'
-import type { RouteTable } from './route-table.ts'
+import { type RouteTable, toRoutePath } from './route-table.ts'
 import { authenticateLink, type LinkDeps } from './signed-link.ts'
 import { createValidator, type RequestSchemas } from './validate.ts'
 
@@ -120,7 +120,9 @@ export const createGuard =
       ...rule,
       validate: rule.schemas === null ? () => {} : createValidator(rule.schemas),
     }
+    const path = toRoutePath(rule.target.slice(rule.target.indexOf(' ') + 1))
     return async (c, next) => {
+      c.set('route', path)
       rule.beforeKey?.(c)
       if (counts !== null) holdVerifying(c, service)
       try {

@@ -6,6 +6,9 @@ type RouteFacts = {
   readonly takesList?: boolean | undefined
 }
 
+/** Turns the path of an OpenAPI document into that of a Hono route: `/v1/jobs/:id`. */
+export const toRoutePath = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
+
 /** The routes whose requests are treated differently before the app runs, by method and path. */
 export class RouteTable {
   readonly #facts = new Map<string, RouteFacts>()
