@@ -33,6 +33,9 @@ run('tools/build.mjs', '--if-changed')
 rmSync(packages, { recursive: true, force: true })
 const engineFiles = modulesOf('index')
 const clientFiles = modulesOf('client/client')
+const startFiles = new Set(
+  [...closureOf(join(dist, 'cli/main.js'), { onlyStatic: true })].map(sourceOf),
+)
 const productFiles = readdirSync(dist, { recursive: true })
   .filter(name => name.endsWith('.js') && !isServed(name))
   .map(name => join(dist, name))
@@ -53,7 +56,7 @@ async function packModules(name, entry, files) {
   for (const file of files) {
     if (importedFiles().has(file)) entries[internalName(file)] = sourceOf(file)
   }
-  await bundleModules(entries, join(folder, 'dist'))
+  await bundleModules(entries, join(folder, 'dist'), file => startFiles.has(file))
   await bundleTypes(join(dist, `${entry}.d.ts`), join(folder, 'dist/index.d.ts'))
   writeRequired(folder, 'index')
   return folder

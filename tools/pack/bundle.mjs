@@ -21,18 +21,18 @@ export async function bundleTypes(entry, file) {
 /** Folders of `src/` with a file of their own in bundles: short commands need no others. */
 const PARTS = ['platform', 'config', 'client']
 
-/** Writes modules with what they import; `entries` are the modules by the name of their file. */
-export async function bundleModules(entries, folder) {
+/**
+ * Writes modules with what they import; `entries` are the modules by the name of their file. Modules
+ * of which `isStart` is true, which every start of `ev` loads, have a file of their own.
+ */
+export async function bundleModules(entries, folder, isStart) {
   const bundle = await rolldown({
     input: entries,
     platform: 'neutral',
     external: id => !id.startsWith('.') && !isAbsolute(id),
   })
-  const parts = PARTS.map((name, index) => ({
-    name,
-    test: file => file.split(sep).at(-2) === name,
-    priority: PARTS.length - index,
-  }))
+  const parts = PARTS.map(name => ({ name, test: file => file.split(sep).at(-2) === name }))
+  const groups = [{ name: 'start', test: isStart }, ...parts, { name: 'engine' }]
   await bundle.write({
     dir: folder,
     format: 'es',
@@ -40,7 +40,9 @@ export async function bundleModules(entries, folder) {
     // The declarations have those of public functions.
     comments: { jsdoc: false },
     chunkFileNames: '[name].js',
-    codeSplitting: { groups: [...parts, { name: 'engine' }] },
+    codeSplitting: {
+      groups: groups.map((group, index) => ({ ...group, priority: groups.length - index })),
+    },
   })
 }
 

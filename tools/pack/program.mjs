@@ -6,7 +6,7 @@ import { FOLDER as BUNDLED } from './dependencies.mjs'
 import { closureOf, importsOf } from './modules.mjs'
 
 /** The folder of the bundle in the build. `bin/ev.js` starts its `main.js`. */
-export const FOLDER = 'program'
+const FOLDER = 'program'
 
 /** Functions that rolldown adds, such as one for templates with `</script>`. */
 const HELPERS = '@oxc-project/runtime/'
