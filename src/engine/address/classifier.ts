@@ -25,12 +25,19 @@ const MACHINE =
 /** Shorter names without their dots are ambiguous: `al.la` is a person. */
 const SQUEEZED_LENGTH_MIN = 8
 
+/** Returns a local part in lower case, without its `+tag`. */
+function getUntagged(local: string): string {
+  const lower = local.toLowerCase()
+  const tagAt = lower.indexOf('+')
+  return tagAt < 0 ? lower : lower.slice(0, tagAt)
+}
+
 /**
  * Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case and
  * `+tag`.
  */
 function isRole(local: string, more: ReadonlySet<string>): boolean {
-  const name = local.toLowerCase().split('+', 1)[0] ?? ''
+  const name = getUntagged(local)
   const isRoleWord = (word: string) => more.has(word) || isListed('role', word)
   if (isRoleWord(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
   const end = name.search(/[._-]/)
@@ -46,7 +53,7 @@ function isRole(local: string, more: ReadonlySet<string>): boolean {
  * a long random string. Returns false in doubt.
  */
 function isLowQualityLocalPart(local: string): boolean {
-  const bare = local.toLowerCase().split('+', 1)[0] ?? ''
+  const bare = getUntagged(local)
   const name = bare.replace(/[._-]/g, '')
   // With separators between them, equal letters may be initials.
   return FILLER.test(name) || /^(.)\1{3,}$/u.test(bare) || isKeyboardWalk(name) || isRandom(name)

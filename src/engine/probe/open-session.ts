@@ -4,7 +4,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
-import { type DnsFailure, isNegative } from '../dns/resolver.ts'
+import { type DnsFailure, isNegative, type Resolver } from '../dns/resolver.ts'
 import { addressesOf, cachedAddressesOf, connectOrder, type HostLookup } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -77,7 +77,9 @@ export async function openSession(
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
   const attempt = new Attempt(egress, plan, options)
   const hosts = connectOrder(plan.route, egress.deps.random)
-  for await (const { host, lookup } of lookUpHosts(egress.deps, hosts, plan, options.signal)) {
+  const lookups = new HostLookups(egress.deps, hosts, plan, options.signal)
+  for (let next = await lookups.next(); next !== null; next = await lookups.next()) {
+    const { host, lookup } = next
     if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
       attempt.note(lookupFailure(host, lookup), host, null)
@@ -102,36 +104,85 @@ export async function openSession(
   }
 }
 
+type HostWithAddresses = { readonly host: string; readonly lookup: HostLookup }
+
+/** The IPv4 addresses of a host whose lookup of IPv6 addresses may not have ended. */
+type PartialLookup = { readonly host: string; readonly ipv4: readonly string[] }
+
 /**
- * Looks up hosts one after another, and yields each with its addresses when it is its turn. IPv4
- * addresses do not wait for the answer to AAAA. It is used if it is there when they have failed;
- * otherwise it is waited for after all other hosts.
+ * Looks up hosts one after another, each when it is its turn. IPv4 addresses do not wait for the
+ * answer to AAAA. It is used if it is there when they have failed; otherwise it is waited for after
+ * all other hosts.
  */
-async function* lookUpHosts(
-  { resolver, egress: { hasIpv6 = true } }: ProbeDeps,
-  hosts: readonly string[],
-  { sharesLimits }: MxGroupPlan<ProbeTarget>,
-  signal: AbortSignal,
-): AsyncGenerator<{ readonly host: string; readonly lookup: HostLookup }> {
-  const hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
-  const unfinished: { readonly host: string; readonly ipv4: readonly string[] }[] = []
-  let found = 0
-  for (const host of hosts.slice(0, LOOKUPS_MAX)) {
-    if (found === hostsMax) break
-    const known = cachedAddressesOf(resolver, host, hasIpv6)
-    const options = { signal, hasIpv6, isUrgent: true }
-    const lookup = known ?? (await addressesOf(resolver, host, options))
-    yield { host, lookup }
-    if ('addresses' in lookup || !isNegative(lookup)) found++
-    if (known !== null || 'fault' in lookup || !hasIpv6) continue
-    const complete = cachedAddressesOf(resolver, host)
-    if (complete === null) unfinished.push({ host, ipv4: lookup.addresses })
-    else yield { host, lookup: excludeAddresses(complete, lookup.addresses) }
+class HostLookups {
+  readonly #resolver: Resolver
+  readonly #hasIpv6: boolean
+  readonly #signal: AbortSignal
+  readonly #hosts: readonly string[]
+  readonly #hostsMax: number
+  #looked = 0
+  #found = 0
+  /** The last host that was returned, if its answer to AAAA is used next. */
+  #last: PartialLookup | null = null
+  readonly #unfinished: PartialLookup[] = []
+
+  constructor(
+    { resolver, egress: { hasIpv6 = true } }: ProbeDeps,
+    hosts: readonly string[],
+    { sharesLimits }: MxGroupPlan<ProbeTarget>,
+    signal: AbortSignal,
+  ) {
+    this.#resolver = resolver
+    this.#hasIpv6 = hasIpv6
+    this.#signal = signal
+    this.#hosts = hosts
+    this.#hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
   }
-  for (const { host, ipv4 } of unfinished) {
-    const complete = await addressesOf(resolver, host, { signal })
-    if (signal.aborted) return
-    yield { host, lookup: excludeAddresses(complete, ipv4) }
+
+  /** Returns the next host with its addresses; null after the last one. A promise if it waits. */
+  next(): HostWithAddresses | null | Promise<HostWithAddresses | null> {
+    const rest = this.#takeRest()
+    if (rest !== null) return rest
+    const isEnough = this.#found === this.#hostsMax || this.#looked === LOOKUPS_MAX
+    const host = isEnough ? undefined : this.#hosts[this.#looked]
+    if (host === undefined) return this.#finish()
+    this.#looked++
+    const known = cachedAddressesOf(this.#resolver, host, this.#hasIpv6)
+    if (known !== null) return this.#count(host, known)
+    return this.#lookUp(host)
+  }
+
+  async #lookUp(host: string): Promise<HostWithAddresses> {
+    const options = { signal: this.#signal, hasIpv6: this.#hasIpv6, isUrgent: true }
+    const lookup = await addressesOf(this.#resolver, host, options)
+    if ('addresses' in lookup && this.#hasIpv6) this.#last = { host, ipv4: lookup.addresses }
+    return this.#count(host, lookup)
+  }
+
+  #count(host: string, lookup: HostLookup): HostWithAddresses {
+    if ('addresses' in lookup || !isNegative(lookup)) this.#found++
+    return { host, lookup }
+  }
+
+  /** Returns the addresses of the last host that were not returned; null if there is no answer. */
+  #takeRest(): HostWithAddresses | null {
+    const last = this.#last
+    this.#last = null
+    if (last === null) return null
+    const { host, ipv4 } = last
+    const complete = cachedAddressesOf(this.#resolver, host)
+    if (complete !== null) return { host, lookup: excludeAddresses(complete, ipv4) }
+    this.#unfinished.push(last)
+    return null
+  }
+
+  /** Waits for the answers to AAAA that were not there in time. */
+  async #finish(): Promise<HostWithAddresses | null> {
+    const last = this.#unfinished.shift()
+    if (last === undefined) return null
+    const { host, ipv4 } = last
+    const complete = await addressesOf(this.#resolver, host, { signal: this.#signal })
+    return this.#signal.aborted ? null : { host, lookup: excludeAddresses(complete, ipv4) }
   }
 }
 

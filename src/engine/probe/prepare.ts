@@ -100,19 +100,23 @@ export function conclude(
     ? groupHostsByOperator(route, operators, flags.free)[0].operator
     : null
   options.observer?.routed(address.domain, route, operator)
-  const decidedBy = (facts: Partial<Evidence>) => {
-    const timings = { dnsMs, connectMs: null }
-    const evidence = { address, flags, suggestion, typo, route, operator, timings, ...facts }
-    return decided(deps, text, startedAt, evidence)
-  }
-  if (!hasHost(route) || operator === null) return decidedBy({})
+  const known = { text, address, flags, dnsMs, startedAt, suggestion, typo }
+  if (!hasHost(route) || operator === null) return decidedBy(deps, known, { route, operator })
   const disposableHost = isDisposableHost(classifier, address, route)
   const isDecided = flags.disposable || flags.spamTrap || disposableHost || isTrap(typo, operator)
-  if (isDecided) return decidedBy({ disposableHost })
-  if (!options.checkSmtp) return decidedBy({ skipped: 'unwanted' })
-  const known = { text, address, flags, dnsMs, startedAt, suggestion, typo }
-  const { cacheScope } = options
-  return { task: toProbeTask(known, route, operators, { cacheScope, accepted: null }) }
+  if (isDecided) return decidedBy(deps, known, { route, operator, disposableHost })
+  if (!options.checkSmtp) return decidedBy(deps, known, { route, operator, skipped: 'unwanted' })
+  return { task: toProbeTask(known, route, operators, options.cacheScope, null) }
+}
+
+/** Returns the result of an address whose evidence so far and these facts decide. */
+function decidedBy(
+  deps: PrepareDeps,
+  { text, startedAt, dnsMs, ...known }: PreviousEvidence,
+  facts: Partial<Evidence>,
+): { readonly result: Result } {
+  const timings = { dnsMs, connectMs: null }
+  return decided(deps, text, startedAt, { ...known, timings, ...facts })
 }
 
 /**
@@ -134,7 +138,8 @@ export function restoreTask(
   if (isDecided || isDisposableHost(classifier, address, route)) return null
   const startedAt = deps.clock.monotonicNow()
   const known = { text, address, flags, dnsMs: null, startedAt, ...suggest(address, route) }
-  const task = toProbeTask(known, route, operators, options)
+  const { cacheScope, accepted } = options
+  const task = toProbeTask(known, route, operators, cacheScope, accepted)
   return isTrap(task.typo, task.operator) ? null : task
 }
 
@@ -199,7 +204,8 @@ function toProbeTask(
   { text, address, flags, dnsMs, startedAt, suggestion, typo }: PreviousEvidence,
   route: RouteWithHost,
   operators: MxOperatorReader,
-  { cacheScope, accepted }: TaskOptions,
+  cacheScope: string | null,
+  accepted: ProbeTask['accepted'],
 ): ProbeTask {
   const exchangers = groupHostsByOperator(route, operators, flags.free)
   const [{ operator }] = exchangers
