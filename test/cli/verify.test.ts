@@ -6,6 +6,7 @@ import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type CliOptions, emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
+import { RESULT_NAMES } from '../support/result.ts'
 
 const SCENARIO: Scenario = {
   mailboxes: ['ann', 'ben', 'o’neil'],
@@ -238,11 +239,6 @@ describe.concurrent('ev verify as CSV', () => {
 })
 
 describe.concurrent('ev verify as JSON', () => {
-  const PLAIN = [
-    ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-    ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
-  ]
-
   test('--action-policy decides about the action, in text, JSON and CSV', async () => {
     const strict = ['--action-policy', 'strict', '--sandbox', 'role@example.com']
     expect((await verify(strict)).stdout).toContain(
@@ -256,7 +252,7 @@ describe.concurrent('ev verify as JSON', () => {
   test('--json prints one object for one address, and nothing else', async () => {
     const { stdout, stderr } = await verify(['ann@good.test', '--json'])
     const result = JSON.parse(stdout)
-    expect(Object.keys(result).sort()).toEqual([...PLAIN].sort())
+    expect(Object.keys(result).sort()).toEqual([...RESULT_NAMES].sort())
     expect(result).toMatchObject({
       email: 'ann@good.test',
       valid: true,

@@ -21,3 +21,9 @@ export function resultOf(reason: Reason, facts: Partial<Result> = {}): Result {
 /** Whether only rows of lists have a reason. */
 export const isOfLists = (reason: string) =>
   reason === 'no_address' || reason.startsWith('external_')
+
+/** The fields of a result of section 2.1 of the interface in their order, the class and the action. */
+export const RESULT_NAMES = [
+  ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
+  ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
+]

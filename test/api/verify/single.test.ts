@@ -2,15 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../src/engine/verdict/reason.ts'
 import { toRecipients } from '../../support/engine.ts'
 import { silentFrom } from '../../support/mx.ts'
-import { isOfLists } from '../../support/result.ts'
+import { isOfLists, RESULT_NAMES } from '../../support/result.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-/** The fields of section 2.1 of the interface in their order, the class and the action. */
-const FIELDS = [
-  ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-  ...['details', 'reason', 'cached', 'class', 'action', 'action_reason'],
-]
 const PATH = '/v1/verify/single'
 
 describe('POST /v1/verify/single', () => {
@@ -20,7 +15,7 @@ describe('POST /v1/verify/single', () => {
     expect(response.status).toBe(200)
     expect(response.headers.get('Content-Type')).toMatch(/^application\/json/)
     const text = await response.text()
-    expect(Object.keys(JSON.parse(text))).toEqual(FIELDS)
+    expect(Object.keys(JSON.parse(text))).toEqual(RESULT_NAMES)
     expect(JSON.parse(text)).toEqual({
       email: 'ann@a.test',
       valid: true,
@@ -55,7 +50,7 @@ describe('POST /v1/verify/single', () => {
     })
     const result = await json(PATH, { body: { email: 'ann@a.test' } })
     expect(result.reason).toBe('greylisted')
-    expect(Object.keys(result)).toEqual(FIELDS)
+    expect(Object.keys(result)).toEqual(RESULT_NAMES)
   })
 
   test.each([' ann@a.test', 'ann@a.test\r\n', '\u00a0ann@a.test', '<ann@a.test>'])(
@@ -146,7 +141,7 @@ describe('POST /v1/verify/single', () => {
     const both = await ask('flags,evidence')
     expect(both).toMatchObject({ flags: {}, evidence: { operator: 'a.test', host: 'mx.a.test' } })
     expect(await ask('evidence')).not.toHaveProperty('flags')
-    expect(Object.keys(await ask(''))).toEqual(FIELDS)
+    expect(Object.keys(await ask(''))).toEqual(RESULT_NAMES)
   })
 
   test('an unknown include is refused with the known ones', async () => {
