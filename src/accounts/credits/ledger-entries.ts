@@ -175,7 +175,7 @@ function toUsageRows({ accountId, keyId, entries }: LedgerBatch, now: number): U
     usage.credits += creditsFor(result)
     byClass.set(name, usage)
   }
-  return [...byClass.values()].sort((a, b) => (a.class < b.class ? -1 : 1))
+  return [...byClass.values()]
 }
 
 /** Emits one event for each threshold reached, once per period. */

@@ -339,6 +339,22 @@ test('rows are written in the order in which they are locked, whatever the order
   expect(usage.rows.map(row => row.class)).toEqual(['deliverable', 'undeliverable'])
 })
 
+test('a refused request writes only the first event, and none while credits are left', async () => {
+  const { database, deps, logged, ledger: before } = await services()
+  let writes = 0
+  const ledger = createUsageLedger({ ...deps, database: failing(database, () => void writes++) })
+  await use(before, 19)
+  await ledger.refused('acc_a', FREE)
+  expect(writes).toBe(0)
+  await use(before, 1)
+  expect((await eventsOf(database)).at(-1)).toBe('quota.exceeded 100 % 20/20 0 left')
+  for (let n = 0; n < 3; n++) await ledger.refused('acc_a', FREE)
+  expect([writes, logged]).toEqual([0, []])
+  await database.db.updateTable('credit').set({ warned: 95 }).execute()
+  await ledger.refused('acc_a', FREE)
+  expect(writes).toBe(1)
+})
+
 test('a result that costs nothing warns of nothing', async () => {
   const { database, ledger } = await services('enterprise')
   for (let n = 0; n < 16; n++) await ledger.settle(settled(null))
