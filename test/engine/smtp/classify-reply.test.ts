@@ -208,6 +208,18 @@ describe('how little is known about a refusal', () => {
   })
 })
 
+test.each([
+  [550, 'No such user', { kind: 'rejected', why: 'no-mailbox' }],
+  [554, 'Blocked by policy, try again in 5 minutes', { kind: 'blocked', why: 'policy' }],
+  [450, 'Greylisted', { kind: 'deferred', why: 'greylist', retryAfterMs: null }],
+])(
+  'an outcome has the stage and the reply, and a delay only if it is deferred: %i %s',
+  (code, text, is) => {
+    const given = reply(code, text)
+    expect(classifyReply('rcpt', given)).toEqual({ ...is, stage: 'rcpt', reply: given })
+  },
+)
+
 // No code of SMTP, and one that says that the command was not understood.
 test.each([600, 555])('a reply %i says nothing, and is quoted on one line', code => {
   const text = `No such\nthing${'.'.repeat(300)}`
