@@ -190,10 +190,9 @@ async function submit(run: Run, list: string): Promise<Submitted> {
 /** Lets the service download the list. */
 async function submitUrl(run: Run, url: string): Promise<Submitted> {
   const { context, client, flags, signal, takeReplayed } = run
-  const { metadata, ...options } = toFileOptions(flags)
-  const create = (idempotencyKey: string) =>
-    client.url(url, { ...options, metadata, idempotencyKey, signal })
-  const parts = [url, flags.sandbox ?? false, options, metadata]
+  const options = toFileOptions(flags)
+  const create = (idempotencyKey: string) => client.url(url, { ...options, idempotencyKey, signal })
+  const parts = [url, flags.sandbox ?? false, options]
   const queued = await create(toKey(context, flags, parts))
   if (!takeReplayed()) return { queued, isFound: false }
   const { status } = await client.jobs.get(queued.job_id, { signal })
