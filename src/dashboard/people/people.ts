@@ -262,7 +262,7 @@ function personPage(
           title: 'New link',
           body: html`
             <p>For a forgotten password or an expired invitation. The current password works until the link is used.</p>
-            ${form(c, `/people/${person.id}/link`, html`${nonceField(deps.random)}${reauthenticationField(c, deps, 'link-password')}<button>Create a link</button>`)}`,
+            ${form(c, `/people/${person.id}/link`, html`${nonceField(deps.random)}${reauthenticationField(c, deps, { id: 'link-password', next: `/people/${person.id}` })}<button>Create a link</button>`)}`,
         })}
         ${person.two_factor ? twoFactorCard(c, deps, person) : NOTHING} ${isOwn ? NOTHING : removalCard(c, person)}
       </div>`,
@@ -283,7 +283,7 @@ const twoFactorCard = (c: Context<Env>, deps: DashboardDeps, { id, name }: Perso
       label: 'Remove second factor',
       question: `${name} will sign in with the password alone. Make sure that it is ${name} who asks.`,
       yes: 'Yes, remove it',
-      fields: reauthenticationField(c, deps, 'reset-password'),
+      fields: reauthenticationField(c, deps, { id: 'reset-password', next: `/people/${id}` }),
     }),
   })
 

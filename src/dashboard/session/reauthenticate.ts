@@ -74,17 +74,20 @@ async function findKeyFault(
 const hasJustSignedIn = (c: Context<Env>, { clock }: Pick<DashboardDeps, 'clock'>): boolean =>
   clock.now() - c.get('user').signedInAt <= RECENT_MS
 
-/** Renders the field of a form that verifies the user again; `id` is unique in the page. */
+/**
+ * Renders the field of a form that verifies the user again. `id` is unique in the page, whose path is
+ * `next`.
+ */
 export function reauthenticationField(
   c: Context<Env>,
   { clock, identityProvider }: Pick<DashboardDeps, 'clock' | 'identityProvider'>,
-  id: string,
+  { id, next }: { readonly id: string; readonly next: string },
 ): Html {
   const { person } = c.get('user')
   if (person === null) return secretField(id, 'Your API key')
   if (person.password !== null) return currentPassword(id)
   if (hasJustSignedIn(c, { clock })) return NOTHING
-  const url = `${OIDC_START}?next=${encodeURIComponent(c.req.path)}`
+  const url = `${OIDC_START}?next=${encodeURIComponent(next)}`
   return html`<p><a href="${url}">Sign in again with ${identityProvider?.name ?? 'the identity provider'}</a> first.</p>`
 }
 

@@ -83,7 +83,7 @@ const endButton = (c: Context<Env>, deps: DashboardDeps, id: string): Html =>
         label: 'End',
         question: 'The browser is signed out at once.',
         yes: 'End the session',
-        fields: reauthenticationField(c, deps, `current-${id}`),
+        fields: reauthenticationField(c, deps, { id: `current-${id}`, next: '/sessions' }),
       })
 
 /** Formats a User-Agent as "Chrome 153 on Linux"; the tooltip has the original. */

@@ -93,6 +93,8 @@ describe('ending another session', () => {
     )
     const refused = await services.post(`/sessions/${other}/end`)
     expect([refused.status, refused.text.includes('more than 10 minutes ago')]).toEqual([400, true])
+    // Back to the page, not to the action.
+    expect(refused.text).toContain('href="/sign-in/oidc?next=%2Fsessions"')
     await signIn()
     expect((await services.get('/sessions')).text).not.toContain('href="/sign-in/oidc')
     expect((await services.post(`/sessions/${other}/end`)).status).toBe(303)
