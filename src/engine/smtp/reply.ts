@@ -115,7 +115,7 @@ function toKnownReply(code: number, line: string): Reply {
   if (KNOWN_LINES.size >= KNOWN_LINES_MAX) KNOWN_LINES.clear()
   // A slice would keep all data of its read in memory.
   const copy = Buffer.from(line, 'latin1').toString('latin1')
-  const known = toReply(code, [withoutCode(copy)])
+  const known = Object.freeze(toReply(code, [withoutCode(copy)]))
   KNOWN_LINES.set(copy, known)
   return known
 }

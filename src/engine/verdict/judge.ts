@@ -74,7 +74,7 @@ export function judge(evidence: Evidence): Verdict {
   return { ...verdict, details: detailsFound(evidence) }
 }
 
-/** The verdict of a rule on an accepted recipient, and on any other. Results share it. */
+/** The verdict of a rule on an accepted recipient, and on any other. Results share it, so it is frozen. */
 type Judgment = {
   readonly holds: Rule[0]
   readonly accepted: Verdict
@@ -83,11 +83,12 @@ type Judgment = {
 
 function toJudgment([holds, reason, template = VERDICT_BY_REASON[reason]]: Rule): Judgment {
   const { details, ...fields } = template
-  const verdictFor = (smtpValid: boolean): Verdict => ({
-    ...fields,
-    reason,
-    details: { ...details, smtpValid: details.smtpValid ?? smtpValid },
-  })
+  const verdictFor = (smtpValid: boolean): Verdict =>
+    Object.freeze({
+      ...fields,
+      reason,
+      details: Object.freeze({ ...details, smtpValid: details.smtpValid ?? smtpValid }),
+    })
   return { holds, accepted: verdictFor(true), other: verdictFor(false) }
 }
 
