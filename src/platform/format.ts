@@ -3,12 +3,14 @@ import { DAY, HOUR, MINUTE, SECOND } from './clock.ts'
 // Numbers, counts, sizes and durations in texts for people.
 
 /** `1,234,567` */
-export const formatNumber = (value: number): string =>
+export function formatNumber(value: number): string {
   // The first use of `toLocaleString` takes 5 to 15 ms.
-  Number.isSafeInteger(value) ? `${value}`.replace(THOUSANDS, ',') : value.toLocaleString('en')
-
-/** The places before each group of three digits. */
-const THOUSANDS = /\B(?=(?:\d{3})+$)/g
+  if (!Number.isSafeInteger(value)) return value.toLocaleString('en')
+  let digits = `${Math.abs(value)}`
+  for (let at = digits.length - 3; at > 0; at -= 3)
+    digits = `${digits.slice(0, at)},${digits.slice(at)}`
+  return value < 0 ? `-${digits}` : digits
+}
 
 /** `1 row`, `2 deliveries`, `12,345 addresses`; `many` is an irregular plural. */
 export const pluralize = (count: number, one: string, many = toPlural(one)): string =>
