@@ -39,8 +39,8 @@ type Examined = {
 }
 
 /**
- * Completes the example of each JSON body of a document: what it does not have comes from the
- * required fields of its schema. A body of several kinds has a named example of each, in the order of
+ * Completes the example of each JSON body of a document: missing values come from the examples of
+ * the required fields of its schema. A body of several kinds has a named example of each, in the order of
  * the kinds.
  */
 export function completeExamples({ paths = {}, components = {} }: Examined): void {
@@ -85,7 +85,7 @@ function completeExample(
     const referred = schemas[$ref.slice($ref.lastIndexOf('/') + 1)]
     return referred === undefined ? given : completeExample(referred, given, schemas)
   }
-  // A reference with a description of its own.
+  // The schema generator writes a reference that has its own description as `allOf`.
   if (allOf !== undefined) {
     return allOf.reduce<unknown>((so, part) => completeExample(part, so, schemas), given)
   }

@@ -229,7 +229,7 @@ const FeedbackReport = z
 
 const FeedbackReportAnswer = successBody(FeedbackReport).openapi('FeedbackReportAnswer')
 
-/** What differs: the figures with the fixed confidence, and the ranges that add up. */
+/** The values that differ from the examples of the fields, so that the figures add up. */
 const REPORT_EXAMPLE = {
   data: {
     fixed_confidence: { predicted: 0.902, calibration_error: 0.049 },

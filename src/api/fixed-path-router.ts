@@ -2,17 +2,17 @@ import type { Result, Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'
 
 /**
- * Finds the handlers of a request in a trie, and keeps those of paths without parameters, whose
- * search costs as much as a check of the key. The faster router of Hono takes no path with a
- * parameter beside a fixed one, such as `/v1/webhooks/{id}` beside `/v1/webhooks/events`. All routes
- * are added before the first request.
+ * Finds the handlers of a request in a trie, and caches the handlers of paths without parameters,
+ * because a search takes as long as the check of the API key. Hono's faster router does not support
+ * a parameter beside a fixed segment, such as `/v1/webhooks/{id}` beside `/v1/webhooks/events`. All
+ * routes must be added before the first request.
  */
 export class FixedPathRouter<T> implements Router<T> {
   readonly name = 'FixedPathRouter'
   readonly #trie = new TrieRouter<T>()
   /** Method and path of the routes without parameters. */
   readonly #fixed = new Set<string>()
-  /** What was found for them. */
+  /** The handlers found for these routes, by the same key. */
   readonly #found = new Map<string, Result<T>>()
 
   add(method: string, path: string, handler: T): void {

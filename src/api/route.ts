@@ -73,7 +73,7 @@ type RouteOptions<Params, Query, Body, Answer, Status> = {
 
 type RouteBody<Schema> = {
   readonly schema: Schema
-  /** What differs from the examples of its required fields. */
+  /** The values that differ from the examples of the required fields. */
   readonly example?: Differing<z.input<Schema>>
   /** Largest body in bytes. */
   readonly max: number

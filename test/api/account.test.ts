@@ -6,6 +6,7 @@ import { periodStart } from '../../src/accounts/plan.ts'
 import { type Database, write } from '../../src/db/database.ts'
 import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
+import { verificationRow } from '../support/account-rows.ts'
 import { createTestService } from '../support/service.ts'
 
 describe('the account of a key', () => {
@@ -359,27 +360,11 @@ const use = (
   credits: verifications - cached,
 })
 
-/** Adds verifications. The defaults are a good address that was verified as a single one. */
+/** Adds verifications of now. */
 const add = (database: Database, rows: readonly Partial<Verification>[]) =>
   write(database, trx =>
     addHistory(
       trx,
-      rows.map(row => ({
-        id: 'ver_1',
-        account_id: 'acc_1',
-        key_id: 'key_1',
-        email: 'ann@a.test',
-        valid: 1,
-        deliverable: 1,
-        risk_level: 'low',
-        reason: 'accepted_email',
-        class: 'deliverable',
-        cached: 0,
-        source: 'single' as const,
-        job_id: null,
-        sandbox: 0,
-        created_at: database.clock.now(),
-        ...row,
-      })),
+      rows.map(row => verificationRow({ created_at: database.clock.now(), ...row })),
     ),
   )

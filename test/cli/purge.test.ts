@@ -12,6 +12,7 @@ import { purgeText } from '../../src/cli/purge.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { verificationRow } from '../support/account-rows.ts'
 import { emptyFolder, runEv, simulatorFlags } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
 
@@ -198,12 +199,9 @@ async function homeOfService(...days: number[]): Promise<string> {
     for (const ago of days) {
       const created_at = systemClock.now() - ago * DAY_MS
       const whose = { account_id: 'acc_a', created_at }
-      const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
-      const row = { ...whose, ...verdict, key_id: 'key_a', class: 'deliverable', cached: 0 }
-      const origin = { email: 'ann@good.test', source: 'single', job_id: null, sandbox: 0 } as const
       await db
         .insertInto('verification')
-        .values({ ...row, ...origin, id: `ver_${ago}` })
+        .values(verificationRow({ ...whose, id: `ver_${ago}` }))
         .execute()
       const event = { ...whose, id: `evt_${ago}`, kind: 'quota.warning', body: '{}' }
       await db.insertInto('event').values(event).execute()

@@ -3,6 +3,7 @@ import { addHistory, type Verification } from '../../src/accounts/credits/histor
 import { write } from '../../src/db/database.ts'
 import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
+import { verificationRow } from '../support/account-rows.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 
 /** A dashboard whose account verified these addresses, the last one now. */
@@ -12,23 +13,9 @@ async function verified(rows: readonly Partial<Verification>[]) {
   await write(dashboard.database, trx =>
     addHistory(
       trx,
-      rows.map((row, n) => ({
-        id: `ver_${String(n).padStart(9, '0')}`,
-        account_id: 'acc_1',
-        key_id: 'key_1',
-        email: 'ann@a.test',
-        valid: 1,
-        deliverable: 1,
-        risk_level: 'low',
-        reason: 'accepted_email',
-        class: 'deliverable',
-        cached: 0,
-        source: 'single' as const,
-        job_id: null,
-        sandbox: 0,
-        created_at: now,
-        ...row,
-      })),
+      rows.map((row, n) =>
+        verificationRow({ id: `ver_${String(n).padStart(9, '0')}`, created_at: now, ...row }),
+      ),
     ),
   )
   return dashboard

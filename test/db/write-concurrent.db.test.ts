@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
+import { addHistory } from '../../src/accounts/credits/history.ts'
 import { addUsage, listUsage, type Usage } from '../../src/accounts/credits/usage.ts'
 import { saveResponse } from '../../src/accounts/idempotency.ts'
 import { type Database, openDatabase, writeConcurrent } from '../../src/db/database.ts'
@@ -10,6 +10,7 @@ import { addItems, markCopies } from '../../src/jobs/import/item-import.ts'
 import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
 import { getLockedJob, getLockedOpenJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
+import { verificationRow } from '../support/account-rows.ts'
 import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
 
 const MANY = Array.from({ length: 12 }, (_, n) => n)
@@ -99,24 +100,7 @@ describe.runIf(onPostgres)('processes that write concurrently on PostgreSQL', ()
 
   test('insert the same verification once', async () => {
     const [one, other] = await bothOf()
-    const rows = MANY.map(
-      (n): Verification => ({
-        id: `ver_${n}`,
-        account_id: 'acc_a',
-        key_id: 'key_a',
-        email: 'a@x.test',
-        valid: 1,
-        deliverable: 1,
-        risk_level: 'low',
-        reason: 'accepted_email',
-        class: 'deliverable',
-        cached: 0,
-        source: 'batch',
-        job_id: null,
-        sandbox: 0,
-        created_at: n,
-      }),
-    )
+    const rows = MANY.map(n => verificationRow({ id: `ver_${n}`, created_at: n }))
     await Promise.all(
       [one, other].map(database => writeConcurrent(database, trx => addHistory(trx, rows))),
     )

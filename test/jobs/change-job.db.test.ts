@@ -6,7 +6,7 @@ import { write } from '../../src/db/database.ts'
 import { acquireLock, jobLock } from '../../src/db/file-lock.ts'
 import { cancelJob, deleteJob, getJob } from '../../src/jobs/change-job.ts'
 import { createJob, findJob, readJob } from '../../src/jobs/job-store.ts'
-import { addAccount } from '../support/account-rows.ts'
+import { addAccount, verificationRow } from '../support/account-rows.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
 import { idleWorker } from '../support/service.ts'
@@ -65,22 +65,10 @@ describe('deleting a job', () => {
     await write(database, async trx => {
       await reserveCredits(trx, { accountId: 'acc_1', period, amount: 4, limit: null })
       await trx.updateTable('job').set({ held: 4, credit_period: period }).execute()
-      const row = {
-        account_id: 'acc_1',
-        key_id: 'key_1',
-        email: 'a@x.example',
-        sandbox: 0,
-        cached: 0,
-        valid: 1,
-        deliverable: 1,
-        risk_level: 'low',
-        reason: 'accepted_email',
-        ...({ class: 'deliverable', source: 'batch' } as const),
-        created_at: database.clock.now(),
-      }
+      const row = { source: 'batch', created_at: database.clock.now() } as const
       await addHistory(trx, [
-        { ...row, id: 'ver_1', job_id: 'job_a' },
-        { ...row, id: 'ver_2', job_id: null },
+        verificationRow({ ...row, id: 'ver_1', job_id: 'job_a' }),
+        verificationRow({ ...row, id: 'ver_2', job_id: null }),
       ])
     })
     await deleteJob(services, job)

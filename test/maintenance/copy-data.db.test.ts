@@ -6,7 +6,7 @@ import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { createJob, type NewJob } from '../../src/jobs/job-store.ts'
 import { COPIED, type CopyProgress, copyDatabase } from '../../src/maintenance/migrate.ts'
-import { addAccount } from '../support/account-rows.ts'
+import { addAccount, verificationRow } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import {
@@ -115,22 +115,17 @@ async function fill(database: Database): Promise<void> {
   await db.insertInto('notice').values(notice).execute()
   await db
     .insertInto('verification')
-    .values({
-      id: 'ver_a',
-      account_id: 'acc_a',
-      key_id: 'key_a',
-      email: TEXTS[0] ?? '',
-      valid: 1,
-      deliverable: 0,
-      risk_level: 'low',
-      reason: 'x',
-      class: 'risky',
-      cached: 0,
-      source: 'single',
-      job_id: null,
-      sandbox: 0,
-      created_at: 1,
-    })
+    .values(
+      verificationRow({
+        id: 'ver_a',
+        account_id: 'acc_a',
+        key_id: 'key_a',
+        email: TEXTS[0] ?? '',
+        deliverable: 0,
+        reason: 'x',
+        class: 'risky',
+      }),
+    )
     .execute()
   await db
     .insertInto('answer')

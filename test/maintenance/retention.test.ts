@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { countBefore } from '../../src/maintenance/purge-data.ts'
 import { expire, retentions } from '../../src/maintenance/retention-job.ts'
 import { DAY } from '../../src/platform/clock.ts'
+import { verificationRow } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase } from '../support/database.ts'
 
@@ -10,18 +11,12 @@ test('old rows are deleted in steps, and young ones are kept', async () => {
   const database = await tempDatabase({ clock })
   const now = clock.now()
   const [history] = retentions(now, now, 90 * DAY)
-  const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
-  const origin = { account_id: 'a', key_id: 'k', source: 'batch' as const, job_id: null }
-  const rows = Array.from({ length: 2_500 }, (_, n) => ({
-    ...origin,
-    ...verdict,
-    id: `ver_${n}`,
-    email: 'ann@good.test',
-    class: 'deliverable',
-    cached: 0,
-    sandbox: 0,
-    created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY,
-  }))
+  const rows = Array.from({ length: 2_500 }, (_, n) =>
+    verificationRow({
+      id: `ver_${n}`,
+      created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY,
+    }),
+  )
   for (let from = 0; from < rows.length; from += 500) {
     await database.db
       .insertInto('verification')

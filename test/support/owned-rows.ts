@@ -6,6 +6,7 @@ import { insertSource } from '../../src/feedback/source-store.ts'
 import { insertSchedule } from '../../src/jobs/schedules/schedule-store.ts'
 import { createWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
+import { verificationRow } from './account-rows.ts'
 import { seedJob } from './job-rows.ts'
 import type { createTestService } from './service.ts'
 
@@ -81,24 +82,7 @@ export async function addOneOfEverything({
     })
     const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, dueAt: now, random }
     await emit(trx, { ...happened, kind: 'batch.completed' })
-    await addHistory(trx, [
-      {
-        id: 'ver_a',
-        account_id: 'acc_1',
-        key_id: 'key_1',
-        email: 'ann@a.test',
-        valid: 1,
-        deliverable: 1,
-        risk_level: 'low',
-        reason: 'accepted_email',
-        class: 'deliverable',
-        cached: 0,
-        source: 'single',
-        job_id: null,
-        sandbox: 0,
-        created_at: now,
-      },
-    ])
+    await addHistory(trx, [verificationRow({ id: 'ver_a', created_at: now })])
     const day = now - (now % 86_400_000)
     const used = { verifications: 3, cached: 0, credits: 3 }
     await addUsage(trx, [

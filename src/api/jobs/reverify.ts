@@ -126,7 +126,7 @@ const changesQuery = {
   }),
 }
 
-/** What differs: counts that add up, and a row that was unknown before. */
+/** The values that differ from the examples of the fields, so that the counts add up. */
 const CHANGES_EXAMPLE = {
   data: {
     counts: [

@@ -27,7 +27,7 @@ type RefusedRequest = {
   readonly origin: Origin
   /** Method and path of the route, such as `GET /v1/jobs/{id}`, and the error. */
   readonly name: string
-  /** What was asked for, if it belongs to another account. */
+  /** The ID in the path if it belongs to another account; else null. */
   readonly id: string | null
 }
 
@@ -94,7 +94,7 @@ type NoteDeps = Pick<ServiceDeps, 'database' | 'log'> & {
 
 const NOT_WRITTEN = 'a refused request could not be written to the audit log'
 
-/** Errors of a caller who is known and has not the right. */
+/** Errors of a known caller that lacks a right. */
 const FORBIDDEN: ReadonlySet<ApiCode> = new Set([
   'insufficient_scope',
   'ip_restricted',
@@ -102,8 +102,8 @@ const FORBIDDEN: ReadonlySet<ApiCode> = new Set([
 ])
 
 /**
- * Returns the ID in the path if it is that of something of another account, which the caller sees
- * as missing; null also if the database cannot tell.
+ * Returns the ID in the path if it belongs to another account, for which the caller gets 404.
+ * Returns null otherwise, and if the database cannot be read.
  */
 async function findForeignId(
   c: Context<Env>,
@@ -121,7 +121,7 @@ async function findForeignId(
   }
 }
 
-/** Finds the account of what an ID names, by the prefix of the ID. */
+/** How to find the account that an ID belongs to, by the prefix of the ID. */
 const OWNERS: Readonly<
   Record<string, (database: Database, id: string) => Promise<string | null | undefined>>
 > = {

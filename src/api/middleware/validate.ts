@@ -22,7 +22,7 @@ export function createValidator({ params, body, ...given }: RequestSchemas) {
   const records = Object.keys(query.shape).filter(
     name => unwrap(query.shape[name]).type === 'record',
   )
-  // What most requests have: without a query there is nothing to parse.
+  // The result for a request without a query, which most requests are.
   const withoutQuery = query.safeParse({}).data
   return (c: Context<Env>): void => {
     const { req } = c

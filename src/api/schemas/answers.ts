@@ -28,7 +28,7 @@ export function eventContent(schema: string, example: string) {
   return { schema: z.string().openapi(keywords), example }
 }
 
-/** What an example of a body, or of each item of a list, has in place of those of its fields. */
+/** The values of an example body, or of its items, that differ from the examples of the fields. */
 export type Differing<Body> = Body extends readonly (infer Item)[]
   ? readonly Differing<Item>[]
   : Body extends object

@@ -231,7 +231,7 @@ export const Breakdown = successBody(
   }),
 ).openapi('Breakdown')
 
-/** What differs: lists whose counts add up, and the bounces of mail to every address. */
+/** The values that differ from the examples of the fields, so that the counts add up. */
 export const BREAKDOWN_EXAMPLE = {
   data: {
     reasons: [

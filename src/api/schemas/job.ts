@@ -219,7 +219,7 @@ export const DownloadRow = z
   })
   .openapi('DownloadRow')
 
-/** What differs in the example of a list of one row that is completed. */
+/** The values of a completed list of one row that differ from the examples of the fields. */
 export const STATUS_EXAMPLE = {
   total_emails: 1,
   status: 'completed' as const,
@@ -232,7 +232,7 @@ export const STATUS_EXAMPLE = {
   },
 }
 
-/** What differs in the example of a job with its outlook. */
+/** The values of a job with its outlook that differ from the examples of the fields. */
 export const OPEN_JOB_EXAMPLE = { rate_per_second: 4.5, seconds_left: 129, waiting_for: [{}] }
 
 export const CANCELLED_EXAMPLE = {

@@ -12,25 +12,16 @@ import { addUsage, listUsage } from '../../../src/accounts/credits/usage.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import { newRow } from '../../../src/jobs/job-store.ts'
 import { plansOf } from '../../db/plan/query-plans.ts'
-import { addAccount } from '../../support/account-rows.ts'
+import { addAccount, verificationRow } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 
-const ROW: Verification = {
+const ROW = verificationRow({
   id: 'ver_a',
   account_id: 'acc_a',
   key_id: 'key_a',
   email: 'Ann@good.test',
-  valid: 1,
-  deliverable: 1,
-  risk_level: 'low',
-  reason: 'accepted_email',
-  class: 'deliverable',
-  cached: 0,
-  source: 'single',
-  job_id: null,
-  sandbox: 0,
   created_at: 5,
-}
+})
 const QUERY: HistoryQuery = { accountId: 'acc_a', sandbox: false, before: null, max: 10 }
 
 async function withRows(...rows: Partial<Verification>[]): Promise<Database> {

@@ -44,6 +44,7 @@ import { countUnverified } from '../../../src/jobs/prepare-resume.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { dueSchedules, listSchedules } from '../../../src/jobs/schedules/schedule-store.ts'
+import { verificationRow } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { ofJob } from '../../support/job-rows.ts'
 import { plansOf } from './query-plans.ts'
@@ -56,22 +57,7 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
   const put = { position: 2, dueAt: 0, tries: 1, egress: null, refusedBy: [] }
   const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
   const query = { accountId: 'acc_7', sandbox: false, before: null, max: 9 }
-  const verification = {
-    id: 'ver_1',
-    account_id: 'acc_7',
-    key_id: 'key_1',
-    email: 'ann@a.test',
-    valid: 1,
-    deliverable: 1,
-    risk_level: 'low',
-    reason: 'accepted_email',
-    class: 'deliverable',
-    cached: 0,
-    source: 'single',
-    job_id: null,
-    sandbox: 0,
-    created_at: 1,
-  } as const
+  const verification = verificationRow({ account_id: 'acc_7' })
 
   const STATEMENTS: [string, (database: Database) => Promise<unknown>, RegExp][] = [
     [
