@@ -40,8 +40,8 @@ type Examined = {
 
 /**
  * Completes the example of each JSON body of a document: missing values come from the examples of
- * the required fields of its schema. A body of several kinds has a named example of each, in the order of
- * the kinds.
+ * the required fields of its schema. A body of several kinds has a named example of each, in the
+ * order of the kinds.
  */
 export function completeExamples({ paths = {}, components = {} }: Examined): void {
   for (const { requestBody, responses = {} } of Object.values(paths).flatMap(Object.values)) {

@@ -201,7 +201,7 @@ async function homeOfService(...days: number[]): Promise<string> {
       const whose = { account_id: 'acc_a', created_at }
       await db
         .insertInto('verification')
-        .values(verificationRow({ ...whose, id: `ver_${ago}` }))
+        .values(verificationRow({ ...whose, id: `ver_${ago}`, email: 'ann@good.test' }))
         .execute()
       const event = { ...whose, id: `evt_${ago}`, kind: 'quota.warning', body: '{}' }
       await db.insertInto('event').values(event).execute()
