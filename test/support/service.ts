@@ -203,20 +203,28 @@ export const unlimitedKey = () => ({
   expiresAt: null,
 })
 
-/** A worker that does nothing but record its calls. */
+/** A worker that does nothing but record its calls; what it has taken is active until dropped. */
 export function idleWorker(): JobWorker & { readonly taken: string[]; readonly dropped: string[] } {
   const taken: string[] = []
   const dropped: string[] = []
+  const jobIds = new Set<string>()
   return {
     taken,
     dropped,
-    take: jobId => void taken.push(jobId),
-    drop: jobId => void dropped.push(jobId),
+    jobIds,
+    take(jobId) {
+      taken.push(jobId)
+      jobIds.add(jobId)
+    },
+    drop(jobId) {
+      dropped.push(jobId)
+      jobIds.delete(jobId)
+    },
     finish: () => {},
     changed: (_, signal) =>
       new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
     waitingInMemory: () => new Map(),
-    status: () => ({ jobs: taken.length, waiting: 0, running: 0 }),
+    status: () => ({ jobs: jobIds.size, waiting: 0, running: 0 }),
     stop: () => setImmediate(),
   }
 }

@@ -180,6 +180,10 @@ export class ListWorker implements JobWorker {
     this.#finisher.wake()
   }
 
+  get jobIds(): ReadonlySet<string> {
+    return new Set([...this.#lists.ids, ...this.#starter.ids])
+  }
+
   /** Resolves with the next change of a job; at once if it is finished or deleted. */
   async changed(jobId: string, signal: AbortSignal): Promise<Job | null> {
     if (this.#stopping.signal.aborted) return null
@@ -192,7 +196,7 @@ export class ListWorker implements JobWorker {
 
   status() {
     const { waiting = 0, running = 0 } = this.#scheduler?.status ?? {}
-    return { jobs: this.#lists.size + this.#starter.size, waiting, running }
+    return { jobs: this.jobIds.size, waiting, running }
   }
 
   waitingInMemory(jobId: string): ReadonlyMap<string, number> {

@@ -40,8 +40,8 @@ export class ActiveJobs {
     this.#deps = deps
   }
 
-  get size(): number {
-    return this.#lists.size
+  get ids(): Iterable<string> {
+    return this.#lists.keys()
   }
 
   get(jobId: string): ActiveJob | undefined {
@@ -150,8 +150,8 @@ export class JobStarter {
     this.#deps = deps
   }
 
-  get size(): number {
-    return this.#runs.size
+  get ids(): Iterable<string> {
+    return this.#runs.keys()
   }
 
   start(jobId: string): void {

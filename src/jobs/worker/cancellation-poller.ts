@@ -16,14 +16,14 @@ export function watchCancellations(
   log: Log,
   pollMs = DEFAULT_WORKER_TIMINGS.cancellationPollMs,
 ): Loop {
-  let known = new Set<string>()
   const poll = async () => {
+    // A job that is taken during the read may be missing in it.
+    const active = worker.jobIds
     const open = new Set((await openJobs(database)).map(({ id }) => id))
-    for (const id of known) if (!open.has(id)) worker.drop(id)
+    for (const id of active) if (!open.has(id)) worker.drop(id)
     // Active jobs stay as they are; a job dropped because of a cancellation that was reverted at
     // once is started again.
     for (const id of open) worker.take(id)
-    known = open
   }
   return startLoop({
     name: 'the poll for cancelled jobs',

@@ -69,6 +69,8 @@ export interface JobWorker {
   drop(jobId: string): void
   /** Gives the waiting items of jobs that are to finish their results now, not at the next poll. */
   finish(): void
+  /** IDs of the jobs that are active or being started. */
+  readonly jobIds: ReadonlySet<string>
   /** Resolves with the job after its next commit, or with null when `signal` aborts. */
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
   /** Returns the number of active jobs, of operators that wait for a connection, and of connections. */
