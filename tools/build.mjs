@@ -4,10 +4,19 @@
 // --if-changed skips the build if dist/ is newer than all of its sources: npm runs `prepare` not only
 // for `npm ci`, but also for the first `npx ev` and for `npm install /path/to/ev`.
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { buildDocs } from './docs/build-docs.mjs'
 import { bundleDependencies } from './pack/dependencies.mjs'
 import { bundleProgram } from './pack/program.mjs'
@@ -49,10 +58,15 @@ if (compiled.status !== 0) process.exit(compiled.status ?? 1)
 await bundleDependencies(root, output)
 await bundleProgram(output, output, { 'program/main': 'cli/main' })
 cpSync(join(root, 'src/simulator/example.json'), join(output, 'simulator/example.json'))
-cpSync(join(root, 'src/dashboard/browser'), join(output, 'dashboard/browser'), {
+const browser = join(root, 'src/dashboard/browser')
+cpSync(browser, join(output, 'dashboard/browser'), {
   recursive: true,
-  filter: name => !name.endsWith('.json'),
+  filter: name => !name.endsWith('.json') && name !== join(browser, 'css'),
 })
+const { joinStyles, STYLE } = await import(
+  pathToFileURL(join(output, 'dashboard/join-styles.js')).href
+)
+writeFileSync(join(output, 'dashboard/browser', STYLE), joinStyles(browser))
 const lists = join(root, 'src/engine/address/lists')
 if (existsSync(lists)) cpSync(lists, join(output, 'engine/address/lists'), { recursive: true })
 cpSync(

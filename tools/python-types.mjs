@@ -31,27 +31,38 @@ function declare(module, name, schema) {
   if (schema.oneOf) {
     const variants = schema.oneOf.map(one => typeOf(module, name + titleCase(variantOf(one)), one))
     module.unions.push('', '', `${name} = ${bracketed('Union', variants)}`)
-  } else if (schema.properties) declareClass(module, name, schema)
+  } else if (schema.allOf) declareSubclass(module, name, schema)
+  else if (schema.properties) declareClass(module, name, schema)
   else module.aliases.push('', ...comment(schema, ''), `${name} = ${typeOf(module, name, schema)}`)
 }
 
-function declareClass(module, name, { description, properties, required = [] }) {
+/** Declares a named schema that adds properties to another one. */
+function declareSubclass(module, name, { allOf: [base, added] }) {
+  const baseName = typeOf(module, name, base)
+  // The base of a class is evaluated when the module is loaded.
+  if (!module.classes.has(baseName)) throw new Error(`${name} is declared before ${baseName}.`)
+  declareClass(module, name, added, baseName)
+}
+
+function declareClass(module, name, schema, superclass) {
+  const { description, properties, required = [] } = schema
   if (module.classes.has(name)) throw new Error(`Two types have the name ${name}.`)
   // Reserves the place before the classes of the properties.
   module.classes.set(name, '')
-  const fields = Object.entries(properties).map(([key, schema]) => {
+  const fields = Object.entries(properties).map(([key, declared]) => {
+    const schema = mergeAnnotations(declared)
     const type = typeOf(module, name + titleCase(key), schema)
     return { key, schema, type: required.includes(key) ? type : `NotRequired[${type}]` }
   })
   // A keyword cannot be declared in the class syntax.
   const keywords = fields.filter(({ key }) => KEYWORDS.has(key))
-  const base = keywords.length === 0 ? 'TypedDict' : `_${name}Keywords`
+  const bases = [...(keywords.length === 0 ? [] : [`_${name}Keywords`]), superclass ?? []].flat()
   const pairs = keywords.map(
     ({ key, type }) => `${quote(key)}: ${quote(type.replaceAll('"', "'"))}`,
   )
   const lines = [
-    ...(keywords.length === 0 ? [] : ['', '', typedDict(base, pairs)]),
-    ...['', '', `class ${name}(${base}):`],
+    ...(keywords.length === 0 ? [] : ['', '', typedDict(bases[0], pairs)]),
+    ...['', '', `class ${name}(${bases.join(', ') || 'TypedDict'}):`],
     ...(description === undefined ? [] : [`    """${description}"""`, '']),
     ...fields
       .filter(({ key }) => !KEYWORDS.has(key))
@@ -59,6 +70,10 @@ function declareClass(module, name, { description, properties, required = [] }) 
   ]
   module.classes.set(name, lines.join('\n'))
 }
+
+/** Returns a reference with the description that an `allOf` adds to it; other schemas as they are. */
+const mergeAnnotations = schema =>
+  schema.allOf?.slice(1).every(one => !one.type) ? Object.assign({}, ...schema.allOf) : schema
 
 /** Returns the Python type of a schema; nested objects become classes with the given name. */
 function typeOf(module, name, schema) {
@@ -68,6 +83,7 @@ function typeOf(module, name, schema) {
     const values = schema.enum.filter(value => value !== null).map(literal)
     return union([bracketed('Literal', values), ...(schema.enum.includes(null) ? ['None'] : [])])
   }
+  if (schema.allOf) throw new Error(`${name} has an allOf that this tool cannot convert.`)
   const types = [schema.type ?? 'any'].flat()
   return union(types.map(type => simpleType(module, name, type, schema)))
 }

@@ -50,7 +50,10 @@ export const PREFLIGHT: Readonly<Record<string, string>> = {
 /** Response headers that scripts of other sites may read. */
 const EXPOSED = Object.keys(RESPONSE_HEADERS).join(', ')
 
-/** One year in seconds, the customary value. */
+/**
+ * One year in seconds, the least that OWASP ASVS 5.0 requires (3.4.1). Without `includeSubDomains`:
+ * subdomains of the host may belong to others, who may serve plain HTTP. A proxy can replace it.
+ */
 const HSTS = 'max-age=31536000'
 
 /**

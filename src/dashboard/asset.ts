@@ -6,6 +6,7 @@ import { brotliCompress, constants } from 'node:zlib'
 import { type Context, Hono } from 'hono'
 import { etag } from 'hono/etag'
 import type { Env } from './deps.ts'
+import { joinStyles, STYLE } from './join-styles.ts'
 
 /**
  * Returns the URL path of a file of `browser/` or a library; it changes when any content changes.
@@ -56,12 +57,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** Files of `browser/css/` that are served as one, `style.css`, in this order. */
-const STYLES = [
-  ...['tokens', 'base', 'layout', 'parts', 'tables', 'charts'],
-  ...['verify', 'lists', 'webhooks'],
-]
-
 /** The folder to which the build writes the files of libraries and the index of the documentation. */
 const VENDOR = join(import.meta.dirname, '../../dist/vendor')
 const LIBRARY_FILES = ['htmx.js', 'uplot.js', 'uplot.css', 'minisearch.js', 'docs-search.json']
@@ -82,8 +77,8 @@ function readFiles(): Files {
     .toSorted()) {
     contents.set(name, new Uint8Array(readFileSync(join(folder, name))))
   }
-  const styles = STYLES.map(name => readFileSync(join(folder, 'css', `${name}.css`)))
-  contents.set('style.css', new Uint8Array(Buffer.concat(styles)))
+  // The build has written it.
+  if (!contents.has(STYLE)) contents.set(STYLE, new Uint8Array(joinStyles(folder)))
   for (const name of LIBRARY_FILES) {
     contents.set(name, new Uint8Array(readFileSync(join(VENDOR, name))))
   }

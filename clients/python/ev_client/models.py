@@ -52,8 +52,6 @@ Reason = Literal[
         "external_unknown",
     ]
 
-ReverifyJob = Any
-
 # Risk of sending to the address. `low`: it is accepted. `medium`: it is accepted, with a
 # lower quality or certainty. `high`: mail would bounce or do harm. `unknown`: no answer could
 # be obtained.
@@ -962,8 +960,9 @@ class DownloadRow(_DownloadRowKeywords):
     smtp_code: NotRequired[Optional[int]]
     # Reply of the mail server. If it didn't reply, what happened instead.
     smtp_text: NotRequired[Optional[str]]
-    previous_class: NotRequired[Any]
-    previous_reason: NotRequired[Any]
+    # Class before the re-verification.
+    previous_class: NotRequired[Class]
+    previous_reason: NotRequired[Reason]
     # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
     # The result is simulated.
@@ -1365,7 +1364,8 @@ class FeedbackItem(TypedDict):
 
 class FeedbackReport(TypedDict):
     total: CalibrationFigures
-    fixed_confidence: Any
+    # The same figures, with the fixed confidence of each reason.
+    fixed_confidence: CalibrationFigures
     # Verdicts by confidence, in ranges of 10 percent, lowest first. Empty ranges are omitted.
     bins: List[CalibrationBin]
     # The same, with the fixed confidence of each reason.
@@ -1989,8 +1989,10 @@ class LimitsData(TypedDict):
 
 class ListProjection(TypedDict):
     before: BounceProjection
-    after: Any
-    selected: NotRequired[Any]
+    # Mail to the addresses with the actions `send` and `send_with_care`.
+    after: BounceProjection
+    # Mail to the addresses with the actions of the query. Only present with `action`.
+    selected: NotRequired[BounceProjection]
     # Bounces and deliveries that the account reported about such results, weighted by their
     # age. With 0, the rates are assumptions.
     reports: int
@@ -2536,6 +2538,11 @@ class ResultRowAnswerData(TypedDict):
     result: Optional[SingleResult]
     # True if the address was erased. Only the class of its result is kept.
     erased: NotRequired[Literal[True]]
+
+
+class ReverifyJob(Job):
+    # Secret that signs the events sent to `webhook_url`. Returned only once.
+    webhook_secret: NotRequired[str]
 
 
 class ReverifyRequest(TypedDict):

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from ev_client import EvApiError, EvClient, EvConnectionError, RateLimit, ResponseInfo
 
-from .scripted import Reply, Script
+from tests.scripted import Reply, Script
 
 DOCUMENT = Path(__file__).parents[3] / "docs/openapi.json"
 GOOD = {"api_key": "ev_live_secret", "base_url": "https://ev.example"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ev_client import EvApiError, EvConnectionError
 
-from .scripted import Reply, Script
+from tests.scripted import Reply, Script
 
 
 def sse(*events):

@@ -4,7 +4,7 @@ from http.client import IncompleteRead, RemoteDisconnected
 
 from ev_client import EvApiError, EvConnectionError
 
-from .scripted import Reply, Script
+from tests.scripted import Reply, Script
 
 BUSY = Reply(503, {"success": False, "error": "Busy", "code": "service_unavailable"})
 FINE = Reply(json={"data": {"plan": "free"}})

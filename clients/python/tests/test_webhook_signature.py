@@ -7,7 +7,7 @@ from email.message import Message
 
 from ev_client import EvWebhookError, verify_webhook
 
-from .scripted import NOW
+from tests.scripted import NOW
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 OTHER = "whsec_" + base64.b64encode(b"o" * 24).decode()
