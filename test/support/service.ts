@@ -12,10 +12,13 @@ import { createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
 import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
 import { composeApi } from '../../src/compose/api.ts'
+import { composeEngine } from '../../src/compose/engine.ts'
+import { toConfig } from '../../src/config/config.ts'
 import { write } from '../../src/db/database.ts'
 import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
+import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
 import { createDownload } from '../../src/outbound/download.ts'
 import { DAY, systemClock } from '../../src/platform/clock.ts'
@@ -36,6 +39,8 @@ type TestServiceOptions = {
   readonly isAdmin?: boolean
   /** Options of the engine and its mail servers. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
+  /** Whether lists are processed. Default: false, they stay queued. */
+  readonly works?: boolean
   /** Replacements for parts of the service. */
   readonly deps?: Partial<ServiceDeps>
 }
@@ -72,8 +77,29 @@ export async function createTestService({
   const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
+  const feedback = new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true })
   const post = fakeTransport()
   let stopping = false
+  /** Starts a worker like that of a service, for real and simulated lists. */
+  function startWorker(): JobWorker {
+    const config = toConfig({ flags: {}, environment: {}, file: null })
+    const sandbox = composeEngine(config, { clock, random, log }, { sandbox: true })
+    const started = new ListWorker({
+      database,
+      log,
+      random,
+      ledger,
+      feedback,
+      baseUrl: BASE_URL,
+      engineFor: job => (job.sandbox === 1 ? sandbox : engine),
+      egresses: engine.egresses,
+      concurrency: 10,
+      greylistDelayMs: null,
+      wait: true,
+    })
+    onTestFinished(() => settled(started.stop()).finally(() => sandbox.close()))
+    return started
+  }
   const service = composeApi({
     clock,
     random,
@@ -82,17 +108,17 @@ export async function createTestService({
     engine,
     ledger,
     limits,
-    worker,
+    worker: given.works ? startWorker() : worker,
     priority: new Priority(systemClock),
     resolver: zone,
     transport: post,
     download: createDownload({ clock, resolver: zone, mayDial: createIpPolicy([]) }),
-    feedback: new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true }),
+    feedback,
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: idleDeliveries(),
     secretBox: createSecretBox('a secret of tests', random),
     settings: {
-      baseUrl: 'https://ev.test',
+      baseUrl: BASE_URL,
       version: '0.0.0',
       plans,
       ipLimits: IP_LIMITS,
@@ -158,6 +184,10 @@ export async function createTestService({
     const incoming = { socket: { remoteAddress: ip } }
     return app.request(path, init, { incoming, ...(o.session && { session: o.session }) })
   }
+  /** Returns the body of the response to a request. */
+  async function json(path: string, o: RequestOptions = {}): Promise<Record<string, unknown>> {
+    return (await settled(request(path, o))).json() as Promise<Record<string, unknown>>
+  }
   return {
     app,
     service,
@@ -179,11 +209,45 @@ export async function createTestService({
     stop: () => {
       stopping = true
     },
-    /** Returns the body of the response to a request. */
-    async json(path: string, o: RequestOptions = {}): Promise<Record<string, unknown>> {
-      return (await settled(request(path, o))).json() as Promise<Record<string, unknown>>
+    json,
+    /** The credits of the current period. */
+    async credits() {
+      await settled(ledger.flushed())
+      const { data } = await json('/v1/credits')
+      const { credits_consumed: used, credits_held: held } = data as Record<string, number>
+      return { used, held }
+    },
+    /** Submits a list, and returns its ID. */
+    async submit(
+      rows: readonly ListRow[],
+      { headers, key, ...more }: ListOptions = {},
+    ): Promise<string> {
+      const body =
+        typeof rows[0] === 'object' ? { items: rows, ...more } : { emails: rows, ...more }
+      const { job_id } = await json('/v1/verify/batch', {
+        body,
+        ...(headers !== undefined && { headers }),
+        ...(key !== undefined && { key }),
+      })
+      return String(job_id)
+    },
+    /** Waits until a list is finished, with `works`. */
+    async finished(jobId: string): Promise<void> {
+      for (;;) {
+        const { data } = await json(`/v1/jobs/${jobId}?wait=60`)
+        if ((data as { completed_at: string | null }).completed_at !== null) return
+      }
     },
   }
+}
+
+const BASE_URL = 'https://ev.test'
+
+type ListRow = string | { readonly email: string; readonly id?: string | number }
+
+/** Fields of the request, and how it is sent. */
+type ListOptions = Pick<RequestOptions, 'headers' | 'key'> & {
+  readonly [field: string]: unknown
 }
 
 /** Webhook deliveries that do nothing. */

@@ -1,62 +1,49 @@
 import { describe, expect, test } from 'vitest'
-import { readCredit, reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { periodStart } from '../../../src/accounts/plan.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { findJob } from '../../../src/jobs/job-store.ts'
-import { MIXED, seedJob } from '../../support/job-rows.ts'
-import { createTestService, idleWorker } from '../../support/service.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { MIXED } from '../../support/job-rows.ts'
+import {
+  createHalfwayList,
+  createSimulatedList,
+  HALFWAY,
+  SANDBOX,
+} from '../../support/list-service.ts'
+import { createTestService } from '../../support/service.ts'
 
 const POST = { method: 'POST' }
 const DELETE = { method: 'DELETE' }
 
 describe('cancelling a job', () => {
-  test('cancels it, notifies the worker, and returns the job', async () => {
-    const worker = idleWorker()
-    const { database, request } = await createTestService({ deps: { worker } })
-    await seedJob(database, { texts: MIXED, done: 2 })
-    const response = await request('/v1/jobs/job_a/cancel', POST)
+  test('cancels it, stops the work, returns its unused credits and the job', async () => {
+    const list = await createHalfwayList({}, { plan: 'free' })
+    const { path, id, request, mx, clock } = list
+    expect(await list.credits()).toEqual({ used: 2, held: 4 })
+    const response = await request(`${path}/cancel`, POST)
     expect(response.status).toBe(200)
-    expect(await response.json()).toMatchObject({
+    const cancelled = (await response.json()) as object
+    expect(cancelled).toMatchObject({
       success: true,
-      job_id: 'job_a',
+      job_id: id,
       status: 'cancelled',
       progress: 33,
       error: null,
       data: {
         summary: { total: 6, valid: 2, invalid: 0, unknown: 0, failed: 4 },
-        completed_at: '2026-06-01T12:00:00.000Z',
+        completed_at: expect.stringMatching(/^2026-06-01T12:00:00/),
         download_url: null,
       },
     })
-    expect(worker.dropped).toEqual(['job_a'])
-    expect(await findJob(database, 'job_a')).toMatchObject({ state: 'cancelled' })
-  })
-
-  test('returns its unused credits', async () => {
-    const { database, request } = await createTestService()
-    await seedJob(database, { texts: MIXED, done: 0 })
-    const period = periodStart(database.clock.now())
-    await holdFor(database, period, 6)
-    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 6 })
-    await request('/v1/jobs/job_a/cancel', POST)
-    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 0, used: 0 })
-  })
-
-  test('a second time returns it unchanged', async () => {
-    const worker = idleWorker()
-    const { database, request } = await createTestService({ deps: { worker } })
-    await seedJob(database, { texts: MIXED, done: 0 })
-    const first = await (await request('/v1/jobs/job_a/cancel', POST)).json()
-    const again = await request('/v1/jobs/job_a/cancel', POST)
-    expect(again.status).toBe(200)
-    expect(await again.json()).toEqual(first)
-    expect(worker.dropped).toEqual(['job_a'])
+    expect(await list.credits()).toEqual({ used: 2, held: 0 })
+    const again = await request(`${path}/cancel`, POST)
+    expect([again.status, await again.json()]).toEqual([200, cancelled])
+    const { length } = mx.lines()
+    await list.finish()
+    await clock.advance(MINUTE)
+    expect(mx.lines()).toHaveLength(length)
   })
 
   test('that is completed is refused', async () => {
-    const { database, request } = await createTestService()
-    await seedJob(database, { texts: MIXED })
-    const response = await request('/v1/jobs/job_a/cancel', POST)
+    const { path, request } = await createSimulatedList(MIXED)
+    const response = await request(`${path}/cancel`, POST)
     expect(response.status).toBe(409)
     expect(await response.json()).toMatchObject({
       success: false,
@@ -68,32 +55,32 @@ describe('cancelling a job', () => {
 
 describe('finishing a job', () => {
   test('records the request with its origin, and returns the job', async () => {
-    const { database, request, json } = await createTestService()
-    await seedJob(database, { texts: MIXED, done: 2 })
-    const response = await request('/v1/jobs/job_a/finish', POST)
+    const { path, id, request, json } = await createHalfwayList()
+    const response = await request(`${path}/finish`, POST)
     expect(response.status).toBe(200)
-    const first = await response.json()
+    const first = (await response.json()) as object
     expect(first).toMatchObject({
       success: true,
-      job_id: 'job_a',
+      job_id: id,
       status: 'processing',
       processed_emails: 2,
-      finish_requested_at: '2026-06-01T12:00:00.000Z',
+      finish_requested_at: expect.stringMatching(/^2026-06-01T12:00:00/),
     })
-    expect(await (await request('/v1/jobs/job_a/finish', POST)).json()).toEqual(first)
+    expect(await (await request(`${path}/finish`, POST)).json()).toMatchObject({
+      finish_requested_at: (first as Record<string, unknown>).finish_requested_at,
+    })
     expect(await json('/v1/audit?action=job.finished')).toMatchObject({
-      data: { items: [{ action: 'job.finished', actor: 'key', target_id: 'job_a' }] },
+      data: { items: [{ action: 'job.finished', actor: 'key', target_id: id }] },
     })
   })
 
   test('returns a completed job unchanged, and refuses a cancelled one', async () => {
-    const { database, request, json } = await createTestService()
-    await seedJob(database, { texts: MIXED })
-    const before = await json('/v1/jobs/job_a')
-    expect(await (await request('/v1/jobs/job_a/finish', POST)).json()).toEqual(before)
-    await seedJob(database, { id: 'job_b', texts: MIXED, done: 1 })
-    await request('/v1/jobs/job_b/cancel', POST)
-    const refused = await request('/v1/jobs/job_b/finish', POST)
+    const { path, submit, request, json } = await createSimulatedList(MIXED)
+    const before = await json(path)
+    expect(await (await request(`${path}/finish`, POST)).json()).toEqual(before)
+    const other = `/v1/jobs/${await submit(HALFWAY)}`
+    await request(`${other}/cancel`, POST)
+    const refused = await request(`${other}/finish`, POST)
     expect(refused.status).toBe(409)
     expect(await refused.json()).toMatchObject({
       code: 'job_not_finishable',
@@ -102,29 +89,28 @@ describe('finishing a job', () => {
   })
 
   test('needs the scope jobs:write, and a job of the account', async () => {
-    const { database, request, addKey } = await createTestService()
-    await seedJob(database, { texts: MIXED, done: 2 })
+    const { submit, request, addKey } = await createTestService()
+    const path = `/v1/jobs/${await submit(MIXED)}/finish`
     const key = await addKey({ scopes: ['jobs:read'] })
-    expect((await request('/v1/jobs/job_a/finish', { ...POST, key })).status).toBe(403)
+    expect((await request(path, { ...POST, key })).status).toBe(403)
     expect((await request('/v1/jobs/job_x/finish', POST)).status).toBe(404)
   })
 })
 
 describe('deleting a job', () => {
   test('deletes it with its addresses', async () => {
-    const { database, request } = await createTestService()
-    await seedJob(database, { texts: MIXED })
-    const response = await request('/v1/jobs/job_a', DELETE)
+    const { path, request, database } = await createSimulatedList(MIXED)
+    const response = await request(path, DELETE)
     expect(response.status).toBe(204)
     expect(await response.text()).toBe('')
-    expect((await request('/v1/jobs/job_a')).status).toBe(404)
+    expect((await request(path)).status).toBe(404)
     expect(await database.db.selectFrom('item').selectAll().execute()).toEqual([])
-    expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(404)
+    expect((await request(path, DELETE)).status).toBe(404)
   })
 
   test('deletes its rows of the history and nothing else; statistics remain', async () => {
-    const { database, json, request, ledger, clock, settled } = await createTestService()
-    const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
+    const { json, request, ledger, clock, settled } = await createTestService()
+    await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
     await clock.advance(5)
     const { job_id } = await json('/v1/verify/bulk', { body: { emails: ['bob@a.test', 'x'] } })
     await settled(ledger.flushed())
@@ -133,28 +119,26 @@ describe('deleting a job', () => {
     expect((await request(`/v1/jobs/${job_id}`, DELETE)).status).toBe(204)
     expect(await emailsOf(json)).toEqual(['ann@a.test'])
     expect(await json('/v1/stats')).toEqual(stats)
-    const rows = await database.db.selectFrom('verification').select('job_id').execute()
-    expect(rows).toEqual([{ job_id: before.job_id }])
   })
 
   test('that is running cancels it first', async () => {
-    const worker = idleWorker()
-    const { database, request } = await createTestService({ deps: { worker } })
-    await seedJob(database, { texts: MIXED, done: 2 })
-    const period = periodStart(database.clock.now())
-    await holdFor(database, period, 4)
-    expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(204)
-    expect(worker.dropped).toEqual(['job_a'])
-    expect(await readCredit(database, 'acc_1', period)).toMatchObject({ held: 0 })
-    expect(await findJob(database, 'job_a')).toBeNull()
+    const list = await createHalfwayList({}, { plan: 'free' })
+    const { path, request, mx, clock } = list
+    expect((await request(path, DELETE)).status).toBe(204)
+    expect(await list.credits()).toEqual({ used: 2, held: 0 })
+    expect((await request(path)).status).toBe(404)
+    const { length } = mx.lines()
+    await clock.advance(MINUTE)
+    expect(mx.lines()).toHaveLength(length)
   })
 })
 
 describe('the list of jobs', () => {
   test('is sorted newest first, in pages, each job once', async () => {
-    const { database, json, clock } = await createTestService()
+    const { submit, json, clock } = await createTestService()
+    const ids: string[] = []
     for (let n = 1; n <= 5; n++) {
-      await seedJob(database, { id: `job_${n}`, texts: ['valid@a.example'] })
+      ids.push(await submit(['valid@a.example']))
       // Some share a timestamp.
       if (n % 2 === 0) await clock.advance(1)
     }
@@ -167,33 +151,33 @@ describe('the list of jobs', () => {
       expect(data.next_cursor === null).toBe(pages === 2)
       path = `/v1/jobs?limit=2&cursor=${data.next_cursor}`
     }
-    expect(seen).toEqual(['job_5', 'job_4', 'job_3', 'job_2', 'job_1'])
+    expect(seen).toEqual(ids.toReversed())
   })
 
   test('filters by state and separates the sandbox', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { id: 'job_done', texts: ['valid@a.example'] })
-    await seedJob(database, { id: 'job_new', texts: ['valid@a.example'], done: 0 })
-    await seedJob(database, { id: 'job_sbx_1', texts: ['valid@a.example'], sandbox: true })
-    await seedJob(database, { id: 'ver_1', texts: ['valid@a.example'], type: 'single' })
+    const { id: stuck, submit, finished, json } = await createHalfwayList()
+    const done = await submit(['valid@a.test'])
+    await finished(done)
+    const simulated = await submit(['valid@a.example'], SANDBOX)
+    await finished(simulated)
+    await json('/v1/verify/single', { body: { email: 'valid@a.test', async: true } })
     const ids = async (path: string, headers = {}) =>
       ((await json(path, { headers })) as { data: Page }).data.items.map(job => job.job_id)
-    expect(await ids('/v1/jobs?status=queued')).toEqual(['job_new'])
-    expect(await ids('/v1/jobs?status=completed')).toEqual(['job_done'])
+    expect(await ids('/v1/jobs?status=processing')).toEqual([stuck])
+    expect(await ids('/v1/jobs?status=completed')).toEqual([done])
     expect(await ids('/v1/jobs?status=failed')).toEqual([])
-    expect(await ids('/v1/jobs', { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
+    expect(await ids('/v1/jobs', SANDBOX.headers)).toEqual([simulated])
     const all = '/v1/jobs?include_sandbox=true'
-    expect((await ids(all)).toSorted()).toEqual(['job_done', 'job_new', 'job_sbx_1'])
+    expect((await ids(all)).toSorted()).toEqual([done, stuck, simulated].toSorted())
     expect(await ids(`${all}&status=completed`)).toHaveLength(2)
     expect(await ids('/v1/jobs?include_sandbox=false')).toHaveLength(2)
-    expect(await ids(all, { 'X-EV-Sandbox': 'true' })).toEqual(['job_sbx_1'])
+    expect(await ids(all, SANDBOX.headers)).toEqual([simulated])
   })
 
   test('has the fields of each job, without results', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { texts: MIXED, name: 'March list' })
-    const { success: _, ...alone } = await json('/v1/jobs/job_a')
-    const { data } = (await json('/v1/jobs')) as { data: Page }
+    const { path, json } = await createSimulatedList(MIXED, { name: 'March list' })
+    const { success: _, ...alone } = await json(path)
+    const { data } = (await json('/v1/jobs', SANDBOX)) as { data: Page }
     expect(data).toEqual({ items: [alone], next_cursor: null, has_more: false })
   })
 
@@ -214,10 +198,3 @@ async function emailsOf(json: (path: string) => Promise<unknown>): Promise<strin
 }
 
 type Page = { items: { job_id: string }[]; next_cursor: string | null; has_more: boolean }
-
-/** Reserves credits for the job, like its submission. */
-const holdFor = (database: Database, period: number, amount: number) =>
-  write(database, async trx => {
-    await reserveCredits(trx, { accountId: 'acc_1', period, amount, limit: null })
-    await trx.updateTable('job').set({ held: amount, credit_period: period }).execute()
-  })
