@@ -1,40 +1,23 @@
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { hashSecret } from '../../src/accounts/key.ts'
-import { findKeyByHash } from '../../src/accounts/key-store.ts'
-import { createSession, listSessions } from '../../src/accounts/session-store.ts'
 import { parseExpiry, parseGrace } from '../../src/cli/flag-values.ts'
-import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
+import { request, startService } from '../support/cli-service.ts'
+import { ev, homeWith, read } from '../support/cli-webhooks.ts'
+import { waitUntil } from '../support/wait.ts'
 
-const ev = (home: string, ...args: string[]) =>
-  runEv([...args, '--data-dir', 'data'], { home, offline: true })
+const isCreation = ({ action }: { action: string }) => action === 'account.created'
 
-const read = async (home: string, ...args: string[]) =>
-  JSON.parse((await ev(home, ...args, '--json')).stdout)
-
-async function homeWith(...names: string[]): Promise<string> {
-  const home = emptyFolder()
-  for (const name of names) await ev(home, 'accounts', 'create', '--name', name)
-  return home
+/** Returns how a service responds to requests with these keys. */
+async function statusesOf(home: string, ...keys: string[]): Promise<readonly number[]> {
+  const service = await startService(home)
+  const asked = keys.map(key => request(service, key, '/v1/credits'))
+  const statuses = (await Promise.all(asked)).map(({ status }) => status)
+  await service.end('SIGTERM')
+  return statuses
 }
-
-async function inDatabase<T>(home: string, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
-  return work(database).finally(() => database.close())
-}
-
-const opens = (home: string, text: string) =>
-  inDatabase(home, database => findKeyByHash(database, hashSecret(text)))
 
 describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   test('prints how to create an account if there is none, and creates nothing', async () => {
@@ -66,7 +49,8 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const { code, stdout } = await ev(home, 'keys', 'create', '--name', 'CI')
     expect(code).toBe(0)
     const text = /ev_live_\w{38}/.exec(stdout)?.[0] ?? ''
-    expect(await opens(home, text)).toMatchObject({ key: { name: 'CI', scopes: ['*'] } })
+    expect(await statusesOf(home, text, `${text.slice(0, -1)}_`)).toEqual([200, 401])
+    expect(await read(home, 'keys')).toMatchObject([{ name: 'CI', scopes: ['*'] }])
     const listed = (await ev(home, 'keys')).stdout
     expect(listed).toContain(`${text.slice(0, 12)}…${text.slice(-4)}`)
     expect(listed).not.toContain(text.slice(0, 14))
@@ -162,14 +146,12 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     const { stdout } = await ev(home, 'keys', 'rotate', old.id, '--grace', '30m')
     expect(stdout).toContain('The old secret stays valid until 2')
     const text = /ev_live_\w{38}/.exec(stdout)?.[0] ?? ''
-    const found = await opens(home, old.key)
-    const graceMs = (found?.secretExpiresAt ?? 0) - systemClock.now()
-    expect(graceMs).toBeGreaterThan(28 * 60_000)
-    expect(graceMs).toBeLessThanOrEqual(30 * 60_000)
-    expect(await opens(home, text)).toMatchObject({ key: { id: old.id }, secretExpiresAt: null })
+    const until = Date.parse(/stays valid until (\S+ \S+)/.exec(stdout)?.[1]?.concat('Z') ?? '')
+    expect(until - systemClock.now()).toBeGreaterThan(28 * 60_000)
+    expect(until - systemClock.now()).toBeLessThanOrEqual(30 * 60_000)
+    expect(await statusesOf(home, old.key, text)).toEqual([200, 200])
     const last = await read(home, 'keys', 'rotate', old.id, '--grace', '0')
-    expect(await opens(home, text)).toBeNull()
-    expect(await opens(home, last.key)).not.toBeNull()
+    expect(await statusesOf(home, old.key, text, last.key)).toEqual([401, 401, 200])
   })
 
   test.each([
@@ -181,26 +163,29 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
       await read(home, 'keys', 'create', '--name', 'CI'),
       await read(home, 'keys', 'create', '--name', 'Other'),
     ]
-    await inDatabase(home, database =>
-      write(database, async trx => {
-        for (const { id, account_id: accountId } of keys) {
-          await createSession(trx, {
-            id: `ses of ${id}`,
-            hash: id,
-            keyId: id,
-            accountId,
-            ip: '192.0.2.1',
-            agent: '',
-            now: systemClock.now(),
-          })
-        }
-      }),
-    )
+    const service = await startService(home)
+    const signIn = async (key: string) => {
+      const body = new URLSearchParams({ key })
+      const form = { method: 'POST', body, redirect: 'manual' } as const
+      const response = await fetch(`${service.url}/sign-in`, form)
+      return response.headers
+        .getSetCookie()
+        .map(cookie => cookie.split(';')[0])
+        .join('; ')
+    }
+    const cookies = [await signIn(keys[0].key), await signIn(keys[1].key)]
+    const pages = () =>
+      Promise.all(
+        cookies.map(async cookie => {
+          const options = { headers: { cookie }, redirect: 'manual' } as const
+          return (await fetch(`${service.url}/keys`, options)).status
+        }),
+      )
+    expect(await pages()).toEqual([200, 200])
     expect((await ev(home, 'keys', command, keys[0].id, ...args)).code).toBe(0)
-    const left = await inDatabase(home, database =>
-      listSessions(database, keys[0].account_id, systemClock.now()),
-    )
-    expect(left.map(({ id }) => id)).toEqual([`ses of ${keys[1].id}`])
+    await waitUntil(async () => (await pages())[0] !== 200)
+    expect(await pages()).toEqual([303, 200])
+    await service.end('SIGTERM')
   })
 
   test('revokes a key, once', async () => {
@@ -211,10 +196,9 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
       code: 64,
       stderr: expect.stringContaining(`ev keys revoke ${id} --force`),
     })
-    expect(await opens(home, key)).not.toBeNull()
     const forced = await ev(home, 'keys', 'revoke', id, '--force', '--yes')
     expect(forced.stdout).toContain(`Revoked ${id} "CI"`)
-    expect(await opens(home, key)).toBeNull()
+    expect(await statusesOf(home, key)).toEqual([401])
     const again = await ev(home, 'keys', 'revoke', id, '--yes')
     expect(again).toMatchObject({
       code: 66,
@@ -265,39 +249,24 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
   test('copies a consistent snapshot while another process writes', async () => {
     const home = await homeWith('Shop')
     const { key } = await read(home, 'keys', 'create', '--name', 'CI')
-    const answer = { remembered: '{}', keep_until: 0 }
     const running = { done: false }
-    const copied = await inDatabase(home, async ({ db }) => {
-      const write = async () => {
-        for (let n = 0; !running.done; n++) {
-          const both = [`a${n}@x.test`, `b${n}@x.test`].map(address_key => ({
-            address_key,
-            ...answer,
-          }))
-          await db.insertInto('answer').values(both).execute()
-          await new Promise(resolve => setImmediate(resolve))
-        }
-      }
-      await db
-        .insertInto('answer')
-        .values(['a@x.test', 'b@x.test'].map(address_key => ({ address_key, ...answer })))
-        .execute()
-      const writing = write()
-      const backup = await read(home, 'backup', 'copy/../copy.sqlite')
-      running.done = true
-      await writing
-      return backup
-    })
-    expect(copied).toMatchObject({ accounts: 1, keys: 1, lists: 0, secret_file: null })
-    expect(copied.answers % 2).toBe(0)
-    expect(copied.answers).toBeGreaterThan(0)
+    const adding = async () => {
+      for (let n = 0; !running.done; n++) await ev(home, 'accounts', 'create', '--name', `A${n}`)
+    }
+    const added = adding()
+    const copied = await read(home, 'backup', 'copy/../copy.sqlite')
+    running.done = true
+    await added
+    expect(copied).toMatchObject({ keys: 1, lists: 0, secret_file: null })
     expect(statSync(join(home, 'copy.sqlite')).mode & 0o777).toBe(0o600)
     expect(readdirSync(home).filter(name => name.endsWith('.partial'))).toEqual([])
-    writeFileSync(join(home, 'data/ev.sqlite'), readFileSync(join(home, 'copy.sqlite')))
-    for (const end of ['-wal', '-shm']) {
-      if (existsSync(join(home, `data/ev.sqlite${end}`))) throw new Error(`${end} is left`)
-    }
-    expect(await opens(home, key)).not.toBeNull()
+    expect((await ev(home, 'restore', 'copy.sqlite', '--force')).code).toBe(0)
+    // Each account is created with its entry in the audit log.
+    const accounts = await read(home, 'accounts')
+    expect(accounts).toHaveLength(copied.accounts)
+    const log = await read(home, 'audit')
+    expect(log.filter(isCreation)).toHaveLength(copied.accounts)
+    expect(await statusesOf(home, key)).toEqual([200])
   })
 
   test('overwrites a file only with --force', async () => {

@@ -1,8 +1,7 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
-import { systemClock } from '../../src/platform/clock.ts'
-import { emptyFolder, runEv } from '../support/cli.ts'
+import { runEv } from '../support/cli.ts'
+import { startService } from '../support/cli-service.ts'
+import { homeWith } from '../support/cli-webhooks.ts'
 
 const BASE = ['--base-url', 'https://ev.example.com']
 
@@ -12,20 +11,12 @@ const ev = (home: string, ...args: string[]) =>
 const read = async (home: string, ...args: string[]) =>
   JSON.parse((await ev(home, ...args, '--json')).stdout)
 
-async function createHome(...accounts: string[]): Promise<string> {
-  const home = emptyFolder()
-  for (const name of accounts) {
-    await runEv(['accounts', 'create', '--name', name, '--data-dir', 'data'], { home })
-  }
-  return home
-}
-
 const invite = (home: string, email: string, ...more: string[]) =>
   ev(home, 'invite', '--name', 'Ann Lee', '--email', email, ...BASE, ...more)
 
 describe.concurrent('ev people', { timeout: 60_000 }, () => {
   test('invites a person with a link that is shown once', async () => {
-    const home = await createHome('Shop')
+    const home = await homeWith('Shop')
     expect((await ev(home)).stdout).toContain('No people.')
     const { code, stdout } = await invite(home, 'Ann@Shop.Example', '--role', 'admin')
     expect(code).toBe(0)
@@ -56,7 +47,7 @@ describe.concurrent('ev people', { timeout: 60_000 }, () => {
   })
 
   test('changes a role, removes the second factor and removes a person', async () => {
-    const home = await createHome('Shop')
+    const home = await homeWith('Shop')
     await invite(home, 'ann@shop.example')
     const { stdout } = await ev(home, 'set-role', 'ann@shop.example', 'viewer')
     expect(stdout).toMatch(/^Changed the role of per_\w+ "Ann Lee" from member to viewer\.$/m)
@@ -80,16 +71,24 @@ describe.concurrent('ev people', { timeout: 60_000 }, () => {
   })
 
   test('requires a second factor, once an admin has joined', async () => {
-    const home = await createHome('Shop')
-    await invite(home, 'ann@shop.example', '--role', 'admin')
+    const home = await homeWith('Shop')
+    const { stdout } = await invite(home, 'ann@shop.example', '--role', 'admin')
     const early = await ev(home, 'require-two-factor', 'on')
     expect([early.code, early.stderr]).toEqual([
       64,
       expect.stringContaining('No admin of the account has accepted an invitation yet.'),
     ])
-    const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
-    await database.db.updateTable('person').set({ password: 'x' }).execute()
-    await database.close()
+    const service = await startService(home)
+    const path = /\/invitation\/\w+/.exec(stdout)?.[0] ?? ''
+    const password = 'correct horse battery'
+    const body = new URLSearchParams({ password, repeated: password })
+    const joined = await fetch(`${service.url}${path}`, {
+      method: 'POST',
+      body,
+      redirect: 'manual',
+    })
+    expect(joined.status).toBe(303)
+    await service.end('SIGTERM')
     const on = await ev(home, 'require-two-factor', 'on', '--account', 'Shop')
     expect([on.code, on.stdout]).toEqual([
       0,
@@ -107,7 +106,7 @@ describe.concurrent('ev people', { timeout: 60_000 }, () => {
   })
 
   test('refuses what it cannot do with an explanation', async () => {
-    const home = await createHome('Shop', 'Other')
+    const home = await homeWith('Shop', 'Other')
     await invite(home, 'ann@shop.example', '--account', 'Shop')
     await invite(home, 'ann@shop.example', '--account', 'Other')
     for (const [args, sentence] of [

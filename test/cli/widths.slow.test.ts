@@ -1,16 +1,16 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { expect, test } from 'vitest'
-import { addAccount } from '../support/account-rows.ts'
+import { beforeAll, expect, test } from 'vitest'
 import { emptyFolder, type Ran, runEv } from '../support/cli.ts'
-import { inDatabase } from '../support/cli-webhooks.ts'
-import { seedJob } from '../support/job-rows.ts'
+import { startService, verifyList } from '../support/cli-service.ts'
+import { homeWith, newKey } from '../support/cli-webhooks.ts'
 import { countedRandom } from '../support/random.ts'
 
 const LIST = `email\n${['valid@x.example', 'invalid@y.example', 'ann@gmial.com', 'n/a'].join('\n')}\n`
 const EVENTS = 'email,event\nvalid@x.example,delivered\nb@x.example,bounced\n'
-const JOB = 'job_0123456789abcdef'
+/** Stands for the ID of the job of a service. */
+const JOB = 'JOB'
 const HOOK = ['--webhook-allow-ranges', '127.0.0.0/8']
 
 /** The main output of commands, in an order in which they work. */
@@ -89,6 +89,16 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['mcp', '--url', 'nowhere'],
 ]
 
+let made: { readonly home: string; readonly job: string }
+beforeAll(async () => {
+  const home = await homeWith('Shop')
+  const key = await newKey(home)
+  const service = await startService(home)
+  const body = { emails: ['valid@x.example', 'timeout@x.example'] }
+  made = { home, job: await verifyList(service, key, { sandbox: true, body }) }
+  await service.end('SIGTERM')
+})
+
 /** Runs all commands in a new folder of this name, with the same IDs and keys each time. */
 async function runAll(home: string, columns: number): Promise<readonly Ran[]> {
   rmSync(home, { recursive: true, force: true })
@@ -97,10 +107,7 @@ async function runAll(home: string, columns: number): Promise<readonly Ran[]> {
   writeFileSync(join(home, 'image.csv'), Buffer.from('89504e470d0a1a0a', 'hex'))
   writeFileSync(join(home, 'events.csv'), EVENTS)
   writeFileSync(join(home, 'entries.txt'), 'blocked.example\n')
-  await inDatabase(home, async database => {
-    await addAccount(database, 'acc_1')
-    await seedJob(database, { id: JOB, texts: ['valid@x.example', 'timeout@x.example'] })
-  })
+  cpSync(join(made.home, 'data'), join(home, 'data'), { recursive: true })
   const options = {
     home,
     columns,
@@ -109,7 +116,10 @@ async function runAll(home: string, columns: number): Promise<readonly Ran[]> {
     context: { random: countedRandom() },
   }
   const ran: Ran[] = []
-  for (const command of COMMANDS) ran.push(await runEv(command, options))
+  for (const command of COMMANDS) {
+    const args = command.map(word => (word === JOB ? made.job : word))
+    ran.push(await runEv(args, options))
+  }
   return ran
 }
 
@@ -119,11 +129,19 @@ function linesOf({ stdout, stderr }: Ran): string[] {
   return text.slice(Math.max(0, text.search(/^ {2}SIMULATED results$/m))).split('\n')
 }
 
-/** The words of a text; numbers and units of time are alike, because durations differ. */
+/**
+ * The words of a text; numbers, units of time and signatures are alike, because times and durations
+ * differ.
+ */
 const wordsOf = (lines: readonly string[]) =>
   lines
     .flatMap(line => line.split(/\s+/))
-    .map(word => word.replace(/\d[\d,.]*/g, '0').replace(/^(ms|min)$/, 's'))
+    .map(word =>
+      word
+        .replace(/\bsignature=\w+/, 'signature=')
+        .replace(/\d[\d,.]*/g, '0')
+        .replace(/^(ms|min)$/, 's'),
+    )
     .filter(word => word !== '')
 
 /** A long word, such as a path, may be continued on the next line after one of these. */

@@ -1,37 +1,43 @@
-import { beforeEach, describe, expect, test } from 'vitest'
-import { ensureSetting } from '../../../src/cluster/cluster-settings.ts'
-import { DAY, SECOND, systemClock } from '../../../src/platform/clock.ts'
-import { addKey } from '../../support/account-rows.ts'
-import { startService } from '../../support/cli-service.ts'
-import { ev, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
-import { type Seed, seedJob } from '../../support/job-rows.ts'
+import { cpSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { DAY, HOUR, SECOND, systemClock } from '../../../src/platform/clock.ts'
+import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
+import { startService, verifyList } from '../../support/cli-service.ts'
+import { ev, homeWith, newKey, read } from '../../support/cli-webhooks.ts'
+import { shiftedClock } from '../../support/clock.ts'
 
-const ID = 'job_aaaa'
 const BASE_URL = ['--base-url', 'https://ev.example.com']
 
-let home: string
-
-beforeEach(async () => {
-  home = await homeWith('acc_a')
+/** A folder with a list of the key "CI", and one of the key "Office", which is restricted to IPs. */
+let made: string
+let jobId: string
+let jobOfOffice: string
+beforeAll(async () => {
+  made = await homeWith('Shop')
+  const key = await newKey(made)
+  const office = await read(
+    made,
+    ...['keys', 'create', '--name', 'Office', '--allow-ip', '127.0.0.1'],
+  )
+  const service = await startService(made)
+  const list = { sandbox: true, body: { emails: ['valid@a.example'] } }
+  jobId = await verifyList(service, key, list)
+  jobOfOffice = await verifyList(service, office.key, list)
+  await service.end('SIGTERM')
 })
 
-const addJob = (seed: Partial<Seed> = {}) =>
-  inDatabase(home, database =>
-    seedJob(database, { id: ID, texts: ['valid@a.example'], accountId: 'acc_a', ...seed }),
-  )
+let home: string
+beforeEach(() => {
+  home = emptyFolder()
+  cpSync(join(made, 'data'), join(home, 'data'), { recursive: true })
+})
 
-const addKeys = (...keys: Parameters<typeof addKey>[1][]) =>
-  inDatabase(home, async database => {
-    for (const key of keys) await addKey(database, key)
-  })
-
-const share = (...flags: string[]) => ev(home, 'jobs', 'download-url', ID, ...flags)
+const share = (job: string, ...flags: string[]) => ev(home, 'jobs', 'download-url', job, ...flags)
 
 test('prints a URL that the service answers without a key', async () => {
-  await addJob()
-  await addKeys({})
   const service = await startService(home)
-  const { code, stdout } = await share('--base-url', service.url, '--format', 'json')
+  const { code, stdout } = await share(jobId, '--base-url', service.url, '--format', 'json')
   expect([code, stdout.split('\n').length]).toEqual([0, 2])
   const response = await fetch(stdout.trim())
   expect(response.status).toBe(200)
@@ -40,123 +46,129 @@ test('prints a URL that the service answers without a key', async () => {
 })
 
 test('the URL selects the file and ends after a day; the audit log has it', async () => {
-  await addJob()
-  await addKeys({ name: 'Shop' })
-  const flags = [
-    '--format',
-    'xlsx',
-    '--only',
-    'risky,deliverable',
-    '--raw',
-    '--deduplicate',
-    'canonical',
-  ]
-  const { stdout, stderr } = await share(...BASE_URL, ...flags)
+  const flags = ['--format', 'xlsx', '--only', 'risky,deliverable', '--raw']
+  const { stdout, stderr } = await share(jobId, ...BASE_URL, ...flags, '--deduplicate', 'canonical')
   const { origin, pathname, searchParams } = new URL(stdout.trim())
-  expect([origin, pathname]).toEqual(['https://ev.example.com', `/v1/jobs/${ID}/download`])
+  expect([origin, pathname]).toEqual(['https://ev.example.com', `/v1/jobs/${jobId}/download`])
   const { expires, signature, ...query } = Object.fromEntries(searchParams)
   expect(query).toEqual({
     format: 'xlsx',
     filter: 'deliverable,risky',
     raw: 'true',
     deduplicate: 'canonical',
-    key_id: 'key_a',
+    key_id: expect.stringMatching(/^key_/),
   })
   const left = Number(expires) * SECOND - systemClock.now()
   expect(Math.abs(left - DAY)).toBeLessThan(60 * SECOND)
   expect(signature).toMatch(/^[0-9a-f]{64}$/)
   expect(stderr.replaceAll('\n', ' ')).toMatch(
-    /^note: The URL works for everyone until .*\. It ends earlier if key key_a "Shop" is revoked/,
+    /^note: The URL works for everyone until .*\. It ends earlier if key key_\w+ "CI" is revoked/,
   )
-  expect(await read(home, 'audit')).toMatchObject([
-    { action: 'results.shared', actor: 'command_line', target_id: ID },
-  ])
+  expect((await read(home, 'audit'))[0]).toMatchObject({
+    action: 'results.shared',
+    actor: 'command_line',
+    target_id: jobId,
+  })
 })
 
-describe('the key of the URL', () => {
-  const shared = async (...flags: string[]) =>
-    JSON.parse((await share(...BASE_URL, '--json', ...flags)).stdout).key_id
+type Key = { readonly id: string; readonly name: string }
 
-  test.each<[string, Parameters<typeof addKey>[1][], string]>([
-    ['is that of the job', [{ id: 'key_a' }, { id: 'key_b' }], 'key_b'],
-    ['is another one if the job has none', [{ id: 'key_a' }, { id: 'key_c' }], 'key_a'],
-    [
-      'restricts nobody, if there is such a key',
-      [{ id: 'key_b', allowedIps: ['192.0.2.1'] }, { id: 'key_c' }],
-      'key_c',
-    ],
-    [
-      'is the restricted key of the job, if all are restricted',
-      [
-        { id: 'key_a', allowedDomains: ['a.example'] },
-        { id: 'key_b', allowedIps: ['192.0.2.1'] },
-      ],
-      'key_b',
-    ],
-    [
-      'may read results',
-      [
-        { id: 'key_a', scopes: ['verify:single'] },
-        { id: 'key_b', expiresAt: 1 },
-        { id: 'key_c', scopes: ['jobs:read'] },
-      ],
-      'key_c',
-    ],
-  ])('%s', async (_, keys, expected) => {
-    await addJob({ keyId: 'key_b' })
-    await addKeys(...keys)
-    expect(await shared()).toBe(expected)
+const keys = (): Promise<readonly Key[]> => read(home, 'keys')
+const create = (name: string, ...restrictions: string[]) =>
+  ev(home, 'keys', 'create', '--name', name, ...restrictions)
+
+async function revoke(...names: string[]): Promise<void> {
+  for (const { id, name } of await keys()) {
+    if (names.includes(name)) await ev(home, 'keys', 'revoke', id, '--force', '--yes')
+  }
+}
+
+describe('the key of the URL', () => {
+  /** The name of the key in a URL to the results of a job. */
+  async function nameOfKey(job: string, ...flags: string[]): Promise<string | undefined> {
+    const { key_id: id } = await read(home, 'jobs', 'download-url', job, ...BASE_URL, ...flags)
+    return (await keys()).find(key => key.id === id)?.name
+  }
+
+  test('is that of the job', async () => {
+    await create('Other')
+    expect(await nameOfKey(jobId)).toBe('CI')
+  })
+
+  test('is another one if that of the job is revoked', async () => {
+    await create('Other')
+    await revoke('CI')
+    expect(await nameOfKey(jobId)).toBe('Other')
+  })
+
+  test('restricts nobody, if there is such a key; else it is that of the job', async () => {
+    expect(await nameOfKey(jobOfOffice)).toBe('CI')
+    await create('Site', '--allow-domain', 'a.example')
+    await revoke('CI')
+    expect(await nameOfKey(jobOfOffice)).toBe('Office')
+  })
+
+  test('may read results, and is not expired', async () => {
+    await create('Single', '--scopes', 'verify:single')
+    await create('Old', '--expires', '1h')
+    await create('Reader', '--scopes', 'jobs:read')
+    await revoke('CI', 'Office')
+    const clock = shiftedClock(systemClock)
+    clock.pass(2 * HOUR)
+    const args = ['jobs', 'download-url', jobId, ...BASE_URL, '--json', '--data-dir', 'data']
+    const { stdout } = await runEv(args, { home, context: { clock } })
+    const reader = (await keys()).find(({ name }) => name === 'Reader')
+    expect(JSON.parse(stdout).key_id).toBe(reader?.id)
   })
 
   test('is the one of --key', async () => {
-    await addJob()
-    await addKeys({ id: 'key_a' }, { id: 'key_b' }, { id: 'key_c', scopes: ['verify:single'] })
-    expect(await shared('--key', 'key_b')).toBe('key_b')
-    const unsuitable = await share(...BASE_URL, '--key', 'key_c')
-    expect([unsuitable.code, unsuitable.stderr]).toMatchObject([
-      ...[64, expect.stringMatching(/^error: Key key_c cannot read the results of job_aaaa: it /)],
+    await create('Other')
+    await create('Single', '--scopes', 'verify:single')
+    const idOf = async (name: string) => (await keys()).find(key => key.name === name)?.id ?? ''
+    expect(await nameOfKey(jobId, '--key', await idOf('Other'))).toBe('Other')
+    const unsuitable = await share(jobId, ...BASE_URL, '--key', await idOf('Single'))
+    expect([unsuitable.code, unsuitable.stderr]).toEqual([
+      64,
+      expect.stringMatching(/^error: Key key_\w+ cannot read the results of job_\w+: it /),
     ])
-    const unknown = await share(...BASE_URL, '--key', 'key_x')
-    expect([unknown.code, unknown.stderr]).toMatchObject([
-      ...[66, expect.stringMatching(/^error: Account acc_a has no key key_x\./)],
+    const unknown = await share(jobId, ...BASE_URL, '--key', 'key_x')
+    expect([unknown.code, unknown.stderr]).toEqual([
+      66,
+      expect.stringMatching(/^error: Account acc_\w+ has no key key_x\./),
     ])
   })
 })
 
 describe('without a URL', () => {
-  const fault = async (...flags: string[]) => {
-    const { code, stdout, stderr } = await share(...flags)
+  const faultOf = ({ code, stdout, stderr }: Ran): string => {
     expect([code, stdout]).toEqual([64, ''])
     return stderr.replaceAll('\n', ' ')
   }
 
   test('a list of ev bulk says where its results are', async () => {
-    await addJob()
-    await inDatabase(home, ({ db }) =>
-      db.updateTable('job').set({ account_id: null, type: 'list' }).execute(),
+    writeFileSync(join(home, 'list.csv'), 'valid@a.example\n')
+    await ev(home, 'bulk', 'list.csv', '--sandbox', '-o', 'out.csv')
+    const [{ job_id: id }] = await read(home, 'jobs')
+    expect(faultOf(await share(id, ...BASE_URL))).toMatch(
+      /is a list of "ev bulk", which writes its results/,
     )
-    expect(await fault(...BASE_URL)).toMatch(/is a list of "ev bulk", which writes its results/)
   })
 
   test('an account without a suitable key says how to create one', async () => {
-    await addJob()
-    expect(await fault(...BASE_URL)).toMatch(
-      /No API key of account acc_a can read .* ev keys create --name NAME --scopes jobs:read/,
+    await revoke('CI', 'Office')
+    expect(faultOf(await share(jobId, ...BASE_URL))).toMatch(
+      /No API key of account acc_\w+ can read .* ev keys create --name NAME --scopes jobs:read/,
     )
   })
 
   test('a job that is not completed needs --partial', async () => {
-    await addJob({ done: 0 })
-    await addKeys({})
-    expect(await fault(...BASE_URL)).toMatch(/job_aaaa is queued, so .* add --partial/)
-    expect((await share(...BASE_URL, '--partial')).stdout).toContain('&partial=true&')
+    const { stdout } = await ev(home, 'jobs', 'reverify', jobId, '--only', 'deliverable')
+    const id = /^Created (job_\w+)/.exec(stdout)?.[1] ?? ''
+    expect(faultOf(await share(id, ...BASE_URL))).toMatch(/job_\w+ is queued, so .* add --partial/)
+    expect((await share(id, ...BASE_URL, '--partial')).stdout).toContain('&partial=true&')
   })
 
-  test('the base URL must be set or stored in the database', async () => {
-    await addJob()
-    await addKeys({})
-    expect(await fault()).toMatch(/Set --base-url to its public URL/)
-    await inDatabase(home, database => ensureSetting(database, 'base-url', 'https://a.example'))
-    expect((await share()).stdout).toMatch(/^https:\/\/a\.example\/v1\/jobs\/job_aaaa\/download\?/)
+  test('the base URL must be set', async () => {
+    expect(faultOf(await share(jobId))).toMatch(/Set --base-url to its public URL/)
   })
 })

@@ -1,19 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
-import { systemClock } from '../../../src/platform/clock.ts'
-import { systemRandom } from '../../../src/platform/random.ts'
-import { createSecretBox } from '../../../src/platform/secret-box.ts'
-import { listWebhooks, type Webhook } from '../../../src/webhooks/endpoint-store.ts'
-import { eventBody } from '../../../src/webhooks/event.ts'
-import { createHttpsTransport } from '../../../src/webhooks/https-transport.ts'
-import { signedHeaders } from '../../../src/webhooks/signature.ts'
-import type { WebhookTransport } from '../../../src/webhooks/transport.ts'
-import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
+import { describe, expect, test } from 'vitest'
+import { homeWith, read } from '../../support/cli-webhooks.ts'
 import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
 import { startService } from '../../support/service-process.ts'
-import { zone } from '../../support/zone.ts'
 
 type Listener = Running & {
   readonly url: string
@@ -38,38 +26,13 @@ async function listenerIn(
   return { ...running, url, setting }
 }
 
-/** Sends like a service that was started with the printed setting. */
-function openTransport(): WebhookTransport {
-  const mayDial = createIpPolicy(['127.0.0.1'])
-  const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
-  onTestFinished(() => post.close())
-  return post
-}
+type Webhook = { readonly id: string; readonly url: string }
 
-const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
-
-/** Builds an event signed with these secrets. */
-function signedRequest({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
-  const at = systemClock.now()
-  const kind = 'batch.completed'
-  const body = eventBody({ id: 'evt_one', kind, at, data: DATA, sandbox: true })
-  return { url, body, headers: signedHeaders(body, { eventId: 'evt_one', at, secrets }) }
-}
-
-const webhooksIn = (home: string): Promise<Webhook[]> =>
-  inDatabase(home, database => listWebhooks(database, 'acc_a'))
-
-async function secretIn(home: string): Promise<string> {
-  const secretBox = createSecretBox(
-    readFileSync(join(home, 'data/secret'), 'utf8').trim(),
-    systemRandom,
-  )
-  return secretBox.decrypt((await webhooksIn(home))[0]?.secret ?? '')
-}
+const webhooksIn = (home: string): Promise<Webhook[]> => read(home, 'webhooks')
 
 describe('ev webhooks listen', () => {
   test('deletes only the webhook that a killed listener at the same URL left', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const killed = await listenerIn(home)
     const other = await listenerIn(home)
     killed.child.kill('SIGKILL')
@@ -85,10 +48,10 @@ describe('ev webhooks listen', () => {
   })
 
   test('deletes its webhook when stdout is closed', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const listener = await listenerIn(home)
     listener.child.stdout?.destroy()
-    await openTransport().send(signedRequest(listener, await secretIn(home)))
+    await fetch(listener.url, { method: 'POST', body: 'an event' })
     expect(await listener.ended).toMatchObject({ code: 74, signal: null })
     expect(await webhooksIn(home)).toEqual([])
   })

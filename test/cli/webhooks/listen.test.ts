@@ -1,19 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { systemRandom } from '../../../src/platform/random.ts'
-import { createSecretBox } from '../../../src/platform/secret-box.ts'
-import { listWebhooks, type Webhook } from '../../../src/webhooks/endpoint-store.ts'
 import { eventBody } from '../../../src/webhooks/event.ts'
 import { EVENT_KINDS } from '../../../src/webhooks/event-types.ts'
-import { createHttpsTransport } from '../../../src/webhooks/https-transport.ts'
 import { signedHeaders } from '../../../src/webhooks/signature.ts'
-import type { WebhookTransport } from '../../../src/webhooks/transport.ts'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
-import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
-import { zone } from '../../support/zone.ts'
+import { HERE, homeWith, read } from '../../support/cli-webhooks.ts'
 
 type Listener = RunningCli & {
   readonly url: string
@@ -35,13 +26,9 @@ async function listenerIn(
   return { ...running, url, setting }
 }
 
-/** Sends like a service that was started with the printed setting. */
-function openTransport(): WebhookTransport {
-  const mayDial = createIpPolicy(['127.0.0.1'])
-  const post = createHttpsTransport({ clock: systemClock, resolver: zone(), mayDial })
-  onTestFinished(() => post.close())
-  return post
-}
+/** Sends a request as a service does, and returns its status. */
+const post = async ({ url, body, headers }: ReturnType<typeof signedRequest>): Promise<number> =>
+  (await fetch(url, { method: 'POST', body, headers })).status
 
 const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
 
@@ -53,48 +40,38 @@ function signedRequest({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...s
   return { url, body, headers: signedHeaders(body, { eventId: 'evt_one', at, secrets }) }
 }
 
-const webhooksIn = (home: string): Promise<Webhook[]> =>
-  inDatabase(home, database => listWebhooks(database, 'acc_a'))
+const webhooksIn = (home: string) => read(home, 'webhooks')
 
-async function secretIn(home: string): Promise<string> {
-  const secretBox = createSecretBox(
-    readFileSync(join(home, 'data/secret'), 'utf8').trim(),
-    systemRandom,
-  )
-  return secretBox.decrypt((await webhooksIn(home))[0]?.secret ?? '')
-}
+/** A listener without a webhook, which verifies with the secret `whsec_b25l`. */
+const bareListener = (...args: string[]) =>
+  listenerIn(emptyFolder(), ['--no-register', ...args], { EV_WEBHOOK_SECRET: 'whsec_b25l' })
 
 describe('ev webhooks listen', { timeout: 60_000 }, () => {
   test('creates a webhook for all events, prints them, and deletes it at the end', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const listener = await listenerIn(home)
     expect(await webhooksIn(home)).toMatchObject([
       { url: listener.url, events: [...EVENT_KINDS], active: true },
     ])
-    const receipt = await openTransport().send(signedRequest(listener, await secretIn(home)))
-    expect(receipt).toMatchObject({ fault: null, answer: { status: 200 } })
+    const [{ id }] = await webhooksIn(home)
+    const sent = await runEv(['webhooks', 'test', id, ...HERE, '--data-dir', 'data'], { home })
+    expect(sent.stdout).toContain('responded with 200')
     listener.signal('SIGINT')
     const { code, stdout } = await listener.ended
     expect(stdout).toMatch(
-      /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures valid\n/,
-    )
-    expect(stdout).toContain(
-      '{"job_id":"job_1","total":2,"download_url":"https://ev.example/\uFFFD"}',
+      /^\d\d:\d\d:\d\d {2}webhook\.test {2}evt_\w+ {2}.*both signatures valid\n/,
     )
     expect(code).toBe(0)
     expect(await webhooksIn(home)).toEqual([])
   })
 
   test('prints a whole event in one line of JSON, with the fault of its signatures', async () => {
-    const home = await homeWith('acc_a')
-    const listener = await listenerIn(home, ['--json', '--status', '503'])
-    const post = openTransport()
-    const secret = await secretIn(home)
-    const good = signedRequest(listener, secret)
-    const rotated = signedRequest(listener, 'whsec_bmV3', secret)
+    const listener = await bareListener('--json', '--status', '503')
+    const good = signedRequest(listener, 'whsec_b25l')
+    const rotated = signedRequest(listener, 'whsec_bmV3', 'whsec_b25l')
     const foreign = { ...signedRequest(listener, 'whsec_bmV3'), body: 'no event' }
     for (const request of [good, rotated, foreign]) {
-      expect(await post.send(request)).toMatchObject({ answer: { status: 503 } })
+      expect(await post(request)).toBe(503)
     }
     listener.signal('SIGTERM')
     const { code, stdout } = await listener.ended
@@ -125,8 +102,19 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
   })
 
+  test('prints data without control and formatting characters', async () => {
+    const listener = await bareListener()
+    expect(await post(signedRequest(listener, 'whsec_b25l'))).toBe(200)
+    listener.signal('SIGTERM')
+    const { stdout } = await listener.ended
+    expect(stdout).toContain('batch.completed  evt_one  sandbox  both signatures valid\n')
+    expect(stdout).toContain(
+      '{"job_id":"job_1","total":2,"download_url":"https://ev.example/\uFFFD"}',
+    )
+  })
+
   test('prints the setting that the service needs, and a test command', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const { setting, url } = await listenerIn(home)
     const [webhook] = await webhooksIn(home)
     expect(setting).toContain(`Listening on ${url} for all events`)
@@ -144,7 +132,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const secrets = { EV_WEBHOOK_SECRET: 'whsec_b25l,whsec_dHdv' }
     const listener = await listenerIn(home, command, secrets)
     expect(listener.setting).not.toContain('whsec_')
-    await openTransport().send(signedRequest(listener, 'whsec_dHdv'))
+    await post(signedRequest(listener, 'whsec_dHdv'))
     listener.signal('SIGTERM')
     expect(JSON.parse((await listener.ended).stdout)).toMatchObject({ fault: null })
     const { code, stderr } = await runEv([...LISTEN, '0', '--no-register'], { home })
@@ -152,21 +140,18 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
   })
 
   test('rejects bodies that are too large', async () => {
-    const home = emptyFolder()
-    const secret = { EV_WEBHOOK_SECRET: 'whsec_b25l' }
-    const listener = await listenerIn(home, ['--no-register', '--json'], secret)
-    const post = openTransport()
+    const listener = await bareListener('--json')
     const body = 'x'.repeat(1024 * 1024 + 1)
-    const long = await post.send({ ...signedRequest(listener, 'whsec_b25l'), body })
-    expect(long.answer?.status ?? 413).toBe(413)
-    const whole = await post.send({ ...signedRequest(listener, 'whsec_b25l'), body: body.slice(1) })
-    expect(whole.answer?.status).toBe(200)
+    const signed = signedRequest(listener, 'whsec_b25l')
+    // The listener answers, or closes the connection before all was sent.
+    expect(await post({ ...signed, body }).catch(() => 413)).toBe(413)
+    expect(await post({ ...signed, body: body.slice(1) })).toBe(200)
     listener.signal('SIGTERM')
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
   })
 
   test('creates no webhook if it cannot listen', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const listener = await listenerIn(home)
     const { port } = new URL(listener.url)
     const { code, stderr } = await runEv([...LISTEN, port], { home })

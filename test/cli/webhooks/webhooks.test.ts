@@ -2,31 +2,16 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyWebhook } from '../../../src/client/webhook-signature.ts'
-import { acquireLock, SERVE_LOCK } from '../../../src/db/file-lock.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { systemRandom } from '../../../src/platform/random.ts'
-import { createSecretBox } from '../../../src/platform/secret-box.ts'
 import { WEBHOOKS_MAX } from '../../../src/webhooks/endpoint.ts'
-import { findWebhook, type Webhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
-import { ev, HERE, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
+import { request, startService } from '../../support/cli-service.ts'
+import { ev, HERE, homeWith, newKey, read } from '../../support/cli-webhooks.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
-import { addWebhook } from '../../support/webhook-rows.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const URL_HERE = 'https://127.0.0.1:8443/hook'
 const CREATE = ['webhooks', 'create', '--url', URL_HERE, '--events', 'batch.completed', ...HERE]
-
-const kept = (home: string, id: string): Promise<Webhook | null> =>
-  inDatabase(home, database => findWebhook(database, 'acc_a', id))
-
-/** Returns the signing secret of a webhook, decrypted with the secret of the service. */
-async function opened(home: string, id: string): Promise<string> {
-  const secretBox = createSecretBox(
-    readFileSync(join(home, 'data/secret'), 'utf8').trim(),
-    systemRandom,
-  )
-  return secretBox.decrypt((await kept(home, id))?.secret ?? '')
-}
 
 describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   test('prints how to create an account if there is none, and creates nothing', async () => {
@@ -40,12 +25,11 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   })
 
   test('shows a secret once at creation, and only its end later', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const { code, stdout } = await ev(home, ...CREATE)
     expect(code).toBe(0)
     const secret = /whsec_\w{32}/.exec(stdout)?.[0] ?? ''
     const [{ id }] = await read(home, 'webhooks')
-    expect(await opened(home, id)).toBe(secret)
     expect(stdout).toContain('compute the HMAC-SHA256 of the raw body')
     expect(stdout).toContain(`To send a test event, run "ev webhooks test ${id}".`)
     for (const args of [['webhooks'], ['webhooks', 'show', id]]) {
@@ -57,11 +41,11 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   })
 
   test('creates one with the given options, and shows it as the HTTP API does', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const more = ['--description', ' for the shop ', '--inactive']
     const made = await read(home, ...CREATE, ...more)
     expect(made).toMatchObject({
-      account_id: 'acc_a',
+      account_id: expect.stringMatching(/^acc_/),
       url: URL_HERE,
       events: ['batch.completed'],
       description: 'for the shop',
@@ -74,7 +58,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   })
 
   test('changes the given fields only; header values are not shown', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const header = ['--header', 'Authorization: Bearer 4f9c21', '--header', 'X-B:b']
     const { id } = await read(home, ...CREATE, '--description', 'shop', ...header)
     const args = ['webhooks', 'change', id, '--events', '*', '--remove-header', 'X-B', ...HERE]
@@ -99,14 +83,14 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     ['a header without a colon', ['--header', 'X-A'], '--header has no colon'],
     ['a reserved header', ['--header', 'Host: a'], '--header has "Host", which is not allowed.'],
   ])('does not change one with %s', async (_, args, message) => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const { id } = await read(home, ...CREATE)
     const { code, stderr } = await ev(home, 'webhooks', 'change', id, ...args, ...HERE)
     expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
   })
 
   test('subscribes to all events with *', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const args = ['webhooks', 'create', '--url', URL_HERE, '--events', '*', ...HERE]
     expect((await read(home, ...args)).events).toContain('quota.exceeded')
     expect((await ev(home, 'webhooks')).stdout).toMatch(/ enabled +all events +https:/)
@@ -136,74 +120,44 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
       '--description has 501 characters; it takes up to 500.',
     ],
   ])('does not create one with %s', async (_, args, message) => {
-    const { code, stderr } = await ev(await homeWith('acc_a'), ...CREATE, ...args)
+    const { code, stderr } = await ev(await homeWith('Shop'), ...CREATE, ...args)
     expect(stderr).toContain(message)
     expect(stderr).not.toContain('\u202e')
     expect(code).toBe(64)
   })
 
   test('does not exceed the limit of an account', async () => {
-    const home = await homeWith('acc_a')
-    await inDatabase(home, async database => {
-      for (let n = 0; n < WEBHOOKS_MAX; n++) await addWebhook(database, { id: `wh_${n}` })
-    })
+    const home = await homeWith('Shop')
+    const key = await newKey(home)
+    const service = await startService(home, HERE)
+    const body = { url: URL_HERE, events: ['batch.completed'] }
+    for (let n = 0; n < WEBHOOKS_MAX; n++) {
+      expect((await request(service, key, '/v1/webhooks', { body })).status).toBe(201)
+    }
     const { code, stderr } = await ev(home, ...CREATE)
     expect([code, stderr]).toEqual([
       64,
       expect.stringContaining('50 webhooks, which is the maximum'),
     ])
+    await service.end('SIGTERM')
   })
 
   test('requires --account if there are several', async () => {
-    const home = await homeWith('acc_a', 'acc_b')
+    const home = await homeWith('Shop', 'Club')
     const refused = await ev(home, ...CREATE)
     expect(refused).toMatchObject({ code: 64, stderr: expect.stringContaining('several accounts') })
-    const made = await read(home, ...CREATE, '--account', 'Name of acc_b')
-    expect(made.account_id).toBe('acc_b')
+    const [shop, club] = await read(home, 'accounts')
+    const made = await read(home, ...CREATE, '--account', 'Club')
+    expect(made.account_id).toBe(club.id)
     expect(await read(home, 'webhooks')).toHaveLength(1)
-    expect(await read(home, 'webhooks', 'list', '--account', 'acc_a')).toEqual([])
+    expect(await read(home, 'webhooks', 'list', '--account', shop.id)).toEqual([])
     expect(await read(home, 'webhooks', 'show', made.id)).toMatchObject({ id: made.id })
   })
 
-  test('shows why one is disabled, and since when one fails', async () => {
-    const home = await homeWith('acc_a')
-    await inDatabase(home, async database => {
-      await addWebhook(database, { id: 'wh_failing' })
-      await addWebhook(database, { id: 'wh_off', active: false })
-      const why = { disabled_reason: 'It answered 410.' }
-      await database.db.updateTable('webhook').set(why).where('id', '=', 'wh_off').execute()
-      const since = { failing_since: Date.parse('2026-03-21T12:00:00Z') }
-      await database.db.updateTable('webhook').set(since).where('id', '=', 'wh_failing').execute()
-    })
-    const { stdout } = await ev(home, 'webhooks')
-    expect(stdout).toMatch(/^wh_failing .* enabled, failing since 2026-03-2\d \d\d:00 /m)
-    expect(stdout).toMatch(/^wh_off .* disabled by ev /m)
-    expect((await ev(home, 'webhooks', 'show', 'wh_off')).stdout).toMatch(
-      /^ {2}state +disabled: It answered 410\.$/m,
-    )
-  })
-
-  test('rotates a secret; the old one also signs during the grace period', async () => {
-    const home = await homeWith('acc_a')
-    const { id, secret } = await read(home, ...CREATE)
-    const { stdout } = await ev(home, 'webhooks', 'rotate', id, '--grace', '30m')
-    expect(stdout).toContain('The old secret also signs webhook-signature until 2')
-    expect(await opened(home, id)).toBe(/whsec_\w{32}/.exec(stdout)?.[0])
-    const until = (await kept(home, id))?.previousSecret?.until ?? 0
-    expect(until - systemClock.now()).toBeGreaterThan(28 * 60_000)
-    expect(until - systemClock.now()).toBeLessThanOrEqual(30 * 60_000)
-    expect((await ev(home, 'webhooks', 'show', id)).stdout).toMatch(/old secret +also signs until/)
-    const last = await read(home, 'webhooks', 'rotate', id, '--grace', '0')
-    expect(last.secret).not.toBe(secret)
-    expect(await kept(home, id)).toMatchObject({ previousSecret: null })
-    const refused = await ev(home, 'webhooks', 'rotate', id, '--grace', '8d')
-    expect(refused.stderr).toContain('it takes a duration from 0 to 7d')
-  })
-
   test('creates no secret if a running service has another one', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const elsewhere = { EV_SECRET: 'of-the-unit-0123456789' }
-    const atWork = acquireLock(join(home, 'data'), SERVE_LOCK)
+    const service = await startService(home, [], { environment: elsewhere })
     for (const args of [CREATE, ['webhooks', 'listen', '--port', '0']]) {
       const { code, stdout, stderr } = await runEv([...args, '--data-dir', 'data'], { home })
       expect([code, stdout]).toEqual([78, ''])
@@ -217,7 +171,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const args = [...CREATE, '--json', '--data-dir', 'data']
     const made = await runEv(args, { home, environment: elsewhere })
     expect(made).toMatchObject({ code: 0, stderr: '' })
-    atWork?.release()
+    await service.end('SIGTERM')
     const { code, stderr } = await ev(home, 'webhooks', 'rotate', JSON.parse(made.stdout).id)
     expect([code, stderr]).toEqual([
       0,
@@ -226,17 +180,17 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
   })
 
   test('disables, enables and deletes one', async () => {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     const { id } = await read(home, ...CREATE)
     expect(await read(home, 'webhooks', 'disable', id)).toMatchObject({ active: false })
     expect((await ev(home, 'webhooks', 'enable', id)).stdout).toContain(
       `Webhook ${id} to ${URL_HERE} is enabled`,
     )
-    expect(await kept(home, id)).toMatchObject({ active: true })
+    expect(await read(home, 'webhooks', 'show', id)).toMatchObject({ active: true })
     expect((await ev(home, 'webhooks', 'delete', id, '--yes')).stdout).toContain(
       'Nothing is sent to it any',
     )
-    expect(await kept(home, id)).toBeNull()
+    expect(await read(home, 'webhooks')).toEqual([])
     for (const command of ['show', 'rotate', 'enable', 'disable', 'delete', 'test', 'deliveries']) {
       const { code, stderr } = await ev(home, 'webhooks', command, id)
       expect([command, code, stderr]).toEqual([
@@ -269,7 +223,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     runEv([...args, ...HERE, '--webhook-ca-file', 'ca.pem', '--data-dir', 'data'], { home })
 
   async function webhookHere(): Promise<{ home: string; id: string; secret: string }> {
-    const home = await homeWith('acc_a')
+    const home = await homeWith('Shop')
     writeFileSync(join(home, 'ca.pem'), receiver.ca)
     const create = ['webhooks', 'create', '--url', receiver.url, '--events', '*', ...HERE]
     return { home, ...(await read(home, ...create)) }
@@ -290,6 +244,56 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(stdout).toContain(event.event_id)
     const [logged] = await read(home, 'webhooks', 'deliveries', id)
     expect(logged).toMatchObject({ status: 'delivered', trigger: 'test', status_code: 202 })
+  })
+
+  test('a rotated secret signs at once; the old one also signs during the grace period', async () => {
+    const { home, id, secret } = await webhookHere()
+    receiver.answer(200)
+    const signers = async (...secrets: string[]) => {
+      await to(home, 'webhooks', 'test', id)
+      const { body, headers } = receiver.received.at(-1) ?? { body: '', headers: {} }
+      const checks = secrets.map(one => verifyWebhook(body, headers, one).then(() => true))
+      return Promise.all(checks.map(check => check.catch(() => false)))
+    }
+    const { stdout } = await ev(home, 'webhooks', 'rotate', id, '--grace', '30m')
+    expect(stdout).toContain('The old secret also signs webhook-signature until 2')
+    const second = /whsec_\w{32}/.exec(stdout)?.[0] ?? ''
+    expect(await signers(secret, second)).toEqual([true, true])
+    const { previous_secret_expires_at: until } = await read(home, 'webhooks', 'show', id)
+    const graceMs = Date.parse(until) - systemClock.now()
+    expect(graceMs).toBeGreaterThan(28 * 60_000)
+    expect(graceMs).toBeLessThanOrEqual(30 * 60_000)
+    expect((await ev(home, 'webhooks', 'show', id)).stdout).toMatch(/old secret +also signs until/)
+    const last = await read(home, 'webhooks', 'rotate', id, '--grace', '0')
+    expect(await signers(secret, second, last.secret)).toEqual([false, false, true])
+    const refused = await ev(home, 'webhooks', 'rotate', id, '--grace', '8d')
+    expect(refused.stderr).toContain('it takes a duration from 0 to 7d')
+  })
+
+  test('the list shows why a webhook is disabled, and since when one fails', async () => {
+    const { home, id } = await webhookHere()
+    receiver.answer(({ path }) => (path === '/gone' ? 410 : 500))
+    const gone = new URL('/gone', receiver.url).href
+    const off = await read(home, 'webhooks', 'create', '--url', gone, '--events', '*', ...HERE)
+    const key = await newKey(home)
+    const service = await startService(home, [...HERE, '--webhook-ca-file', 'ca.pem'])
+    const body = { emails: Array.from({ length: 11 }, (_, n) => `valid${n}@a.example`) }
+    const headers = { 'X-EV-Sandbox': 'true' }
+    expect((await request(service, key, '/v1/verify/bulk', { body, headers })).ok).toBe(true)
+    const listed = async () => (await ev(home, 'webhooks')).stdout
+    let text = ''
+    await waitUntil(async () => {
+      text = await listed()
+      return /failing since/.test(text) && /disabled by ev/.test(text)
+    })
+    await service.end('SIGTERM')
+    expect(text).toMatch(
+      new RegExp(`^${id} .* enabled, failing since 20\\d\\d-.* \\d\\d:\\d\\d `, 'm'),
+    )
+    expect(text).toMatch(new RegExp(`^${off.id} .* disabled by ev `, 'm'))
+    expect((await ev(home, 'webhooks', 'show', off.id)).stdout).toMatch(
+      /^ {2}state +disabled: It answered 410 Gone: it accepts no more events\.$/m,
+    )
   })
 
   test('sends an example of any event with --event', async () => {
@@ -321,7 +325,8 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
       1,
       expect.objectContaining({ status: 'failed', status_code: 500, event: 'webhook.test' }),
     ])
-    expect(await kept(home, id)).toMatchObject({ active: false, failingSince: null })
+    const after = (await ev(home, 'webhooks', 'show', id)).stdout
+    expect(after).toMatch(/^ {2}state +disabled$/m)
   })
 
   test('connects to a private address only if it is allowed', async () => {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createAccount } from '../../../src/accounts/account-store.ts'
+import { ensureSetting } from '../../../src/cluster/cluster-settings.ts'
 import { register } from '../../../src/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/db/database.ts'
 import { addItems } from '../../../src/jobs/import/item-import.ts'
@@ -57,7 +58,7 @@ describe('commands on a PostgreSQL database', () => {
   )
 
   test(
-    'show a list of the service, as stopped while there is no worker, and cancel it',
+    'show a list of the service, as stopped while there is no worker, share and cancel it',
     TIMEOUT,
     async () => {
       const at = await cluster()
@@ -75,6 +76,11 @@ describe('commands on a PostgreSQL database', () => {
       )
       const [queued] = JSON.parse(await runOk(at, 'jobs', '--json', ...DATA))
       expect(queued).toMatchObject({ state: 'queued' })
+      await runOk(at, 'keys', 'create', '--name', 'CI', ...DATA)
+      await at.inside(database => ensureSetting(database, 'base-url', 'https://a.example'))
+      expect(await runOk(at, 'jobs', 'download-url', 'job_serv', '--partial', ...DATA)).toMatch(
+        /^https:\/\/a\.example\/v1\/jobs\/job_service1\/download\?/,
+      )
       expect(await runOk(at, 'jobs', 'cancel', 'job_serv', ...DATA)).toMatch(
         /^Cancelled job_service1: 0 of 1 rows were finished\. The service stops working on it/,
       )
