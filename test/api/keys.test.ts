@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../src/accounts/key.ts'
 import type { Scope } from '../../src/accounts/key-rights.ts'
-import { createSession, listSessions } from '../../src/accounts/session-store.ts'
-import { write } from '../../src/db/database.ts'
 import { DAY } from '../../src/platform/clock.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 import { createTestService } from '../support/service.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }
@@ -378,54 +377,57 @@ describe('deleting a key', () => {
 })
 
 describe('a session of a key', () => {
+  /** A service with two browsers that signed in with `key_b` and one with `key_1`. */
   async function withSessions() {
-    const h = await createTestService()
-    await h.addKey({ id: 'key_b' })
-    const signIn = (id: string, keyId: string) =>
-      write(h.database, trx =>
-        createSession(trx, {
-          id,
-          hash: id,
-          keyId,
-          accountId: 'acc_1',
-          now: h.clock.now(),
-          ip: '192.0.2.1',
-          agent: '',
-        }),
-      )
-    for (const id of ['ses_1', 'ses_2']) await signIn(id, 'key_b')
-    await signIn('ses_3', 'key_1')
-    const left = async () =>
-      (await listSessions(h.database, 'acc_1', h.clock.now())).map(({ id }) => id).toSorted()
-    return { ...h, left }
+    const h = await createTestDashboard({ signIn: false })
+    const browsers: ReadonlyMap<string, string>[] = []
+    for (const key of [await h.addKey({ id: 'key_b' }), h.key]) {
+      for (let n = key === h.key ? 1 : 0; n < 2; n++) {
+        h.cookies.clear()
+        await h.signIn(key)
+        browsers.push(new Map(h.cookies))
+      }
+    }
+    /** Continues in one of the browsers. */
+    const use = (browser: number) => {
+      h.cookies.clear()
+      for (const [name, value] of browsers[browser] ?? []) h.cookies.set(name, value)
+    }
+    /** The browsers that are still signed in. */
+    const left = async () => {
+      const found: number[] = []
+      for (const browser of browsers.keys()) {
+        use(browser)
+        if ((await h.get('/sessions')).status === 200) found.push(browser)
+      }
+      return found
+    }
+    const post = (browser: number, path: string, fields = {}) => {
+      use(browser)
+      return h.post(path, fields)
+    }
+    return { ...h, left, post }
   }
-  const asking = (keyId: string, sessionId: string) => ({
-    key: null,
-    session: { keyId, sessionId, secretExpiresAt: null },
-  })
 
   test('is signed out when the key is rotated, except the session that does it', async () => {
-    const { request, left } = await withSessions()
-    const rotate = { ...asking('key_b', 'ses_2'), method: 'POST' }
-    expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
-    expect(await left()).toEqual(['ses_2', 'ses_3'])
+    const { post, request, left } = await withSessions()
+    expect(await left()).toEqual([0, 1, 2])
+    expect((await post(1, '/keys/key_b/rotate', { grace: '0' })).status).toBe(200)
+    expect(await left()).toEqual([1, 2])
     expect((await request('/v1/keys/key_b/rotate', { method: 'POST' })).status).toBe(200)
-    expect(await left()).toEqual(['ses_3'])
+    expect(await left()).toEqual([2])
   })
 
   test('is signed out when the key is rotated from the session of another key', async () => {
-    const { request, left } = await withSessions()
-    const rotate = { ...asking('key_1', 'ses_3'), method: 'POST' }
-    expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
-    expect(await left()).toEqual(['ses_3'])
+    const { post, left } = await withSessions()
+    expect((await post(2, '/keys/key_b/rotate', { grace: '0' })).status).toBe(200)
+    expect(await left()).toEqual([2])
   })
 
   test('is signed out when the key is deleted, even by that session', async () => {
-    const { request, left } = await withSessions()
-    const remove = { ...asking('key_b', 'ses_1'), method: 'DELETE' }
-    expect((await request('/v1/keys/key_b', remove)).status).toBe(204)
-    expect(await left()).toEqual(['ses_3'])
-    expect((await request('/v1/keys', asking('key_b', 'ses_1'))).status).toBe(401)
+    const { post, left } = await withSessions()
+    expect((await post(0, '/keys/key_b/revoke')).status).toBe(303)
+    expect(await left()).toEqual([2])
   })
 
   test('is signed out when the key may no longer sign in', async () => {
@@ -433,9 +435,9 @@ describe('a session of a key', () => {
     const patch = (scopes: string[]) =>
       request('/v1/keys/key_b', { method: 'PATCH', body: { scopes } })
     expect((await patch(['dashboard', 'account:read'])).status).toBe(200)
-    expect(await left()).toEqual(['ses_1', 'ses_2', 'ses_3'])
+    expect(await left()).toEqual([0, 1, 2])
     expect((await patch(['account:read'])).status).toBe(200)
-    expect(await left()).toEqual(['ses_3'])
+    expect(await left()).toEqual([2])
   })
 })
 

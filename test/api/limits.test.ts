@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { IP_LIMITS, mergePlans } from '../../src/accounts/plan.ts'
-import { deleteJob } from '../../src/jobs/delete-job.ts'
-import { cancelJob } from '../../src/jobs/job-state.ts'
 import { MINUTE } from '../../src/platform/clock.ts'
-import { seedJob } from '../support/job-rows.ts'
+import { stopHalfway, submitHalfway } from '../support/list-service.ts'
 import { createTestService } from '../support/service.ts'
 
 type ListedLimit = {
@@ -98,13 +96,15 @@ test('all limits of the key and its IP address are listed, with their windows', 
 })
 
 test('unfinished lists and stored rows are counted until lists finish and are deleted', async () => {
-  const { left, database } = await limited({ plan: 'free' })
-  await seedJob(database, { id: 'job_done', texts: ['a@good.test', 'b@good.test'] })
-  await seedJob(database, { id: 'job_open', texts: ['c@good.test'], done: 0, sandbox: true })
-  expect(await left()).toMatchObject({ concurrent_jobs: 9, stored_rows: 99_997 })
-  await cancelJob(database, 'job_open')
-  await deleteJob(database, 'job_done')
-  expect(await left()).toMatchObject({ concurrent_jobs: 10, stored_rows: 99_999 })
+  const service = await limited({ plan: 'free', ...stopHalfway().options })
+  const { left, submit, finished, json, request } = service
+  const done = await submit(['valid@a.test', 'invalid@a.test'])
+  await finished(done)
+  const open = await submitHalfway(service)
+  expect(await left()).toMatchObject({ concurrent_jobs: 9, stored_rows: 99_992 })
+  await json(`/v1/jobs/${open}/cancel`, { method: 'POST' })
+  await request(`/v1/jobs/${done}`, { method: 'DELETE' })
+  expect(await left()).toMatchObject({ concurrent_jobs: 10, stored_rows: 99_994 })
 })
 
 test('limits of storage that the plan does not have are not listed', async () => {

@@ -40,20 +40,20 @@ const fillPath = (path: string, ids: Readonly<Record<string, string>>) =>
 
 /** A dashboard whose first account has one of everything, with the IDs by path prefix. */
 async function createOwner() {
-  const services = await createTestDashboard()
-  const delivery = await addOneOfEverything(services)
+  const services = await createTestDashboard({ works: true })
+  const owned = await addOneOfEverything(services)
   const session = await services.database.db
     .selectFrom('session')
     .select('id')
     .executeTakeFirstOrThrow()
   const ids = {
-    lists: 'job_a',
-    webhooks: 'wh_a',
+    lists: owned.job,
+    webhooks: owned.webhook,
     keys: 'key_1',
     sessions: session.id,
-    delivery,
-    sources: 'fbs_a',
-    people: 'per_a',
+    delivery: owned.delivery,
+    sources: owned.source,
+    people: owned.person,
   }
   return { services, ids }
 }

@@ -67,7 +67,7 @@ export async function createHalfwayList(list: ListOptions = {}, given: ServiceOp
     release()
     await service.finished(id)
   }
-  return { ...service, id, path: `/v1/jobs/${id}`, finish }
+  return { ...service, id, path: `/v1/jobs/${id}`, release, finish }
 }
 
 /** Makes the next results of a list fail to be stored, for a reason that a retry cannot mend. */

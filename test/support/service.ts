@@ -10,6 +10,8 @@ import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
 import { openSqliteLimits } from '../../src/accounts/rate-limits/sqlite-windows.ts'
 import { createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
+import { createAdmission } from '../../src/api/middleware/admission.ts'
+import { bareHeaders } from '../../src/api/request-context.ts'
 import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
 import { composeApi } from '../../src/compose/api.ts'
 import { composeEngine } from '../../src/compose/engine.ts'
@@ -19,6 +21,7 @@ import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { ListWorker } from '../../src/jobs/list/list-worker.ts'
+import { DEFAULT_SCHEDULE_TIMINGS, startSchedules } from '../../src/jobs/schedules/run-schedules.ts'
 import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
 import { createDownload } from '../../src/outbound/download.ts'
 import { DAY, systemClock } from '../../src/platform/clock.ts'
@@ -39,7 +42,7 @@ type TestServiceOptions = {
   readonly isAdmin?: boolean
   /** Options of the engine and its mail servers. */
   readonly engine?: Parameters<typeof createTestEngine>[0]
-  /** Whether lists are processed. Default: false, they stay queued. */
+  /** Whether lists are processed and schedules run. Default: false, lists stay queued. */
   readonly works?: boolean
   /** Replacements for parts of the service. */
   readonly deps?: Partial<ServiceDeps>
@@ -72,7 +75,7 @@ export async function createTestService({
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const { log, lines } = recordingLog()
-  const dataDir = tempFolder()
+  const dataDir = given.settings?.dataDir ?? tempFolder()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
@@ -137,6 +140,10 @@ export async function createTestService({
     isStopping: () => stopping,
     ...given.deps,
   })
+  if (given.works) {
+    const schedules = startSchedules({ ...service, plans, timings: DAILY_SCHEDULES })
+    onTestFinished(() => settled(schedules.stop()))
+  }
   const app = createApp(service)
   underContract(app, service)
   onTestFinished(async () => {
@@ -191,6 +198,10 @@ export async function createTestService({
   return {
     app,
     service,
+    /** Rejects requests under overload, before `app` gets them. */
+    admission: createAdmission(service),
+    /** Headers of responses that the server sends without `app`. */
+    headers: (ip: string) => bareHeaders(service, ip),
     database,
     clock,
     zone,
@@ -240,6 +251,9 @@ export async function createTestService({
     },
   }
 }
+
+/** Schedules are days apart, and each poll costs time. */
+const DAILY_SCHEDULES = { ...DEFAULT_SCHEDULE_TIMINGS, pollMs: DAY }
 
 const BASE_URL = 'https://ev.test'
 

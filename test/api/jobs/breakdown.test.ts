@@ -1,24 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import type { Database } from '../../../src/db/database.ts'
-import { write } from '../../../src/db/database.ts'
 import { CHUNK_ROWS } from '../../../src/db/paging.ts'
-import { recordResults } from '../../../src/jobs/item-store.ts'
-import { cancelJob } from '../../../src/jobs/job-state.ts'
-import { SECOND } from '../../../src/platform/clock.ts'
-import { MIXED, ofJob, seedJob } from '../../support/job-rows.ts'
+import { SECOND, sleep } from '../../../src/platform/clock.ts'
+import { mail, toRecipients } from '../../support/engine.ts'
+import { MIXED } from '../../support/job-rows.ts'
+import { createSimulatedList } from '../../support/list-service.ts'
+import type { MxSession } from '../../support/mx.ts'
 import { createTestService } from '../../support/service.ts'
 
 describe('the breakdown of a job', () => {
-  const BREAKDOWN = '/v1/jobs/job_a/breakdown'
-
   test('counts its results by class, reason and operator', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { texts: [...MIXED, 'valid@a.example', 'later@a.example'], done: 7 })
+    const { path, json } = await createSimulatedList([...MIXED, 'valid@a.example'])
     const classes = { deliverable: 2, risky: 2, undeliverable: 1, unknown: 2 }
-    expect(await json(BREAKDOWN)).toEqual({
+    expect(await json(`${path}/breakdown`)).toEqual({
       success: true,
       data: {
-        total: 8,
+        total: 7,
         done: 7,
         classes,
         reasons: [
@@ -49,11 +46,10 @@ describe('the breakdown of a job', () => {
   })
 
   test('projects the bounces of mail to the rows with the actions of the query', async () => {
-    const { database, json } = await createTestService()
     const texts = ['valid1@a.example', 'valid2@a.example', 'role@a.example', 'invalid@a.example']
-    await seedJob(database, { texts })
+    const { path, json } = await createSimulatedList(texts)
     const projectionOf = async (query: string) => {
-      const { data } = await json(`${BREAKDOWN}${query}`)
+      const { data } = await json(`${path}/breakdown${query}`)
       return (data as { projection: Record<string, unknown> }).projection
     }
     const { before, after } = await projectionOf('')
@@ -63,14 +59,15 @@ describe('the breakdown of a job', () => {
       selected: before,
     })
     expect(await projectionOf('?action=suppress')).toMatchObject({ selected: { addresses: 1 } })
-    expect(await json(`${BREAKDOWN}?action=mail`)).toMatchObject({ code: 'invalid_request' })
+    expect(await json(`${path}/breakdown?action=mail`)).toMatchObject({ code: 'invalid_request' })
   })
 
   test('projects bounces by the reports of the account, and has its complaints', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { texts: ['valid1@a.example', 'valid2@a.example'] })
+    const { path, database, json } = await createSimulatedList([
+      ...['valid1@a.example', 'valid2@a.example'],
+    ])
     const rates = async () => {
-      const { data } = await json(BREAKDOWN)
+      const { data } = await json(`${path}/breakdown`)
       return (data as { projection: { reports: number; after: { bounce_rate: number } } })
         .projection
     }
@@ -98,14 +95,14 @@ describe('the breakdown of a job', () => {
   })
 
   test('counts a reason by the classes of its rows, which feedback may have changed', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { texts: [1, 2, 3].map(n => `catchall${n}@a.example`) })
+    const texts = [1, 2, 3].map(n => `catchall${n}@a.example`)
+    const { path, database, json } = await createSimulatedList(texts)
     await database.db
       .updateTable('item')
       .set({ class: 'deliverable' })
       .where('position', '<', 3)
       .execute()
-    expect((await json(BREAKDOWN)).data).toMatchObject({
+    expect((await json(`${path}/breakdown`)).data).toMatchObject({
       classes: { deliverable: 2, risky: 1 },
       reasons: [
         { reason: 'catch_all', class: 'deliverable', count: 2 },
@@ -115,58 +112,66 @@ describe('the breakdown of a job', () => {
   })
 
   test('is cached when the job has finished', async () => {
-    const { database, json } = await createTestService()
-    await seedJob(database, { texts: MIXED })
-    const first = await json(BREAKDOWN)
+    const { path, database, json } = await createSimulatedList(MIXED)
+    const first = await json(`${path}/breakdown`)
     await database.db.deleteFrom('item').execute()
-    expect(await json(BREAKDOWN)).toEqual(first)
+    expect(await json(`${path}/breakdown`)).toEqual(first)
   })
 
+  /** A list whose rows get their results after these times. */
+  async function createSlowList(...delaysMs: readonly number[]) {
+    const knows = toRecipients(to => (to.startsWith('user') ? '250 Ok' : '550 5.1.1 No such user'))
+    const domains = delaysMs.map((_, n) => `d${n}.test`)
+    const zone = Object.assign({}, ...domains.map((name, n) => mail(name, `192.0.2.${n + 10}`)))
+    const script = async (line: string, session: MxSession) => {
+      if (line.startsWith('RCPT TO:<user')) {
+        await sleep(service.clock, delaysMs[domains.indexOf(line.slice(14, -1))] ?? 0)
+      }
+      return knows(line, session)
+    }
+    const service = await createTestService({ works: true, engine: { script, zone } })
+    const id = await service.submit(domains.map(domain => `user@${domain}`))
+    const path = `/v1/jobs/${id}`
+    await service.clock.advance(200)
+    const counted = async () => {
+      const response = await service.request(`${path}/breakdown`)
+      return ((await response.json()) as { data: { done: number } }).data.done
+    }
+    return { ...service, path, counted }
+  }
+
   test('of a running job is recounted after a second, and when it finishes', async () => {
-    const { database, json, clock } = await createTestService()
-    await seedJob(database, { texts: ['valid@a.example', 'b@a.example', 'c@a.example'], done: 1 })
-    const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
-    expect(await done()).toBe(1)
-    const more = (position: number) =>
-      write(database, trx =>
-        recordResults(trx, ofJob('job_a', [{ position, result: 'null', class: 'risky' }])),
-      )
-    await more(2)
-    expect(await done()).toBe(1)
-    await clock.advance(1_000)
-    expect(await done()).toBe(2)
-    await more(3)
-    await cancelJob(database, 'job_a')
-    expect(await done()).toBe(3)
+    const { counted, clock } = await createSlowList(0, 700, 1_500)
+    expect(await counted()).toBe(1)
+    await clock.advance(900)
+    expect(await counted()).toBe(1)
+    await clock.advance(100)
+    expect(await counted()).toBe(2)
+    await clock.advance(700)
+    expect(await counted()).toBe(3)
   })
 
   test('of a running job is recounted less often if counting takes long', async () => {
-    const { database, json, clock, service } = await createTestService()
-    await seedJob(database, { texts: ['valid@a.example', 'b@a.example'], done: 1 })
-    const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
+    const { counted, clock, service } = await createSlowList(0, 1_000, 30 * SECOND)
     const reader = service.database.reader as Database['db']
     const slow = reader.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {
-        if (result.rows.some(row => 'count' in row)) await clock.advance(SECOND)
+        if (result.rows.some(row => 'count' in row)) await clock.advance(100)
         return result
       },
     })
     Object.assign(service.database, { reader: slow })
-    expect(await done()).toBe(1)
-    await write(database, trx =>
-      recordResults(trx, ofJob('job_a', [{ position: 2, result: 'null', class: 'risky' }])),
-    )
-    await clock.advance(49 * SECOND)
-    expect(await done()).toBe(1)
-    await clock.advance(SECOND)
-    expect(await done()).toBe(2)
+    expect(await counted()).toBe(1)
+    await clock.advance(4_900)
+    expect(await counted()).toBe(1)
+    await clock.advance(100)
+    expect(await counted()).toBe(2)
   })
 
   test('is counted once for concurrent requests', async () => {
-    const { database, json, service } = await createTestService()
     const texts = Array.from({ length: 2_500 }, (_, n) => `valid${n}@a.example`)
-    await seedJob(database, { texts })
+    const { path, json, service } = await createSimulatedList(texts)
     let counted = 0
     const reader = service.database.reader as Database['db']
     const counting = reader.withPlugin({
@@ -177,29 +182,28 @@ describe('the breakdown of a job', () => {
       },
     })
     Object.assign(service.database, { reader: counting })
-    const [one, two] = await Promise.all([json(BREAKDOWN), json(BREAKDOWN)])
+    const [one, two] = await Promise.all([json(`${path}/breakdown`), json(`${path}/breakdown`)])
     expect(one).toEqual(two)
     expect(one.data).toMatchObject({ done: 2_500 })
     expect(counted).toBe(2_500 / CHUNK_ROWS)
   })
 
   test('of a job that is deleted meanwhile returns 404', async () => {
-    const { database, request } = await createTestService()
-    await seedJob(database, { texts: Array.from({ length: 2_500 }, (_, n) => `v${n}@a.example`) })
+    const texts = Array.from({ length: 2_500 }, (_, n) => `v${n}@a.example`)
+    const { path, request } = await createSimulatedList(texts)
     const [counted] = await Promise.all([
-      request(BREAKDOWN),
-      database.db.updateTable('job').set({ state: 'loading', finished_at: null }).execute(),
+      request(`${path}/breakdown`),
+      request(path, { method: 'DELETE' }),
     ])
     expect(counted.status).toBe(404)
   })
 
   test('is shown to a key that may read jobs, and to no other', async () => {
-    const { database, request, addKey } = await createTestService()
-    await seedJob(database, { texts: MIXED })
+    const { path, request, addKey } = await createSimulatedList(MIXED)
     const reader = await addKey({ scopes: ['jobs:read'] })
     const other = await addKey({ scopes: ['jobs:write', 'account:read'] })
-    expect((await request(BREAKDOWN, { key: reader })).status).toBe(200)
-    expect((await request(BREAKDOWN, { key: other })).status).toBe(403)
+    expect((await request(`${path}/breakdown`, { key: reader })).status).toBe(200)
+    expect((await request(`${path}/breakdown`, { key: other })).status).toBe(403)
     expect((await request('/v1/jobs/job_none/breakdown')).status).toBe(404)
   })
 })

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { write } from '../../../src/db/database.ts'
 import { limitOf } from '../../support/guarded-route.ts'
 import { createUploadService, form } from '../../support/list-form.ts'
+import { users } from '../../support/recipients.ts'
 
 async function services(options: Parameters<typeof createUploadService>[0] = {}) {
   const fixture = await createUploadService(options)
@@ -85,7 +84,7 @@ describe('POST /v1/verify/file with dry_run', () => {
     ],
     ['one with header: false', 'email\na@a.test\n', { header: 'false' }],
   ])('counts like a submitted file: %s', async (_, file, fields) => {
-    const { seen, upload, database } = await services({ plan: 'free' })
+    const { seen, upload, credits } = await services({ plan: 'free' })
     const previewed = await seen(file, fields)
     const real = (await (await upload(file, fields)).json()) as Record<string, unknown>
     const names = [
@@ -93,8 +92,7 @@ describe('POST /v1/verify/file with dry_run', () => {
       ...['column', 'column_number', 'header', 'estimated_time'],
     ]
     for (const name of names) expect([name, previewed[name]]).toEqual([name, real[name]])
-    const { held } = await database.db.selectFrom('credit').select('held').executeTakeFirstOrThrow()
-    expect(previewed.credits_needed).toBe(held)
+    expect(previewed.credits_needed).toBe((await credits()).held)
   })
 
   test('tells which other columns hold addresses, and previews a row for each on request', async () => {
@@ -213,11 +211,8 @@ describe('POST /v1/verify/file with dry_run', () => {
   })
 
   test('shows the credits that are needed and left, even if too few are left', async () => {
-    const { seen, database } = await services({ plan: 'free' })
-    const period = Date.parse('2026-06-01T00:00:00Z')
-    await write(database, trx =>
-      reserveCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
-    )
+    const { seen, submit } = await services({ plan: 'free' })
+    await submit(users(99))
     expect(await seen(LIST)).toMatchObject({ credits_needed: 3, credits_balance: 1 })
   })
 

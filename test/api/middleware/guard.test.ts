@@ -1,11 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { newSecret } from '../../../src/accounts/key.ts'
-import { findKey, revokeKey, rotateKey } from '../../../src/accounts/key-store.ts'
-import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { VERIFYING_ACCOUNT_MAX, VERIFYING_MAX } from '../../../src/api/capacity.ts'
-import { createAdmission } from '../../../src/api/middleware/admission.ts'
-import { write } from '../../../src/db/database.ts'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
 import { Priority } from '../../../src/platform/priority.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -26,12 +21,14 @@ async function guarded(
 describe('a caller without a valid key', () => {
   test('gets the same response, whatever is wrong', async () => {
     const h = await guarded()
+    const elsewhere = await createTestService()
+    const unknown = await elsewhere.addKey()
     const answers = await Promise.all([
       h.ask({ key: null }),
       h.ask({ key: '' }),
       h.ask({ key: 'nonsense' }),
       h.ask({ key: `${h.key.slice(0, -1)}~` }),
-      h.ask({ key: newSecret(h.random, 'live').text }),
+      h.ask({ key: unknown }),
       h.ask({ key: null, headers: { Authorization: h.key } }),
       h.ask({ key: null, headers: { Authorization: `Basic ${btoa(`${h.key}:`)}` } }),
       h.ask({ key: null, headers: { 'X-API-Key': h.key } }),
@@ -64,7 +61,7 @@ describe('a caller without a valid key', () => {
     }
     expect(await code(await h.addKey({ expiresAt: h.clock.now() }))).toEqual([401, 'key_expired'])
     const revoked = await h.addKey({ id: 'key_gone' })
-    await write(h.database, trx => revokeKey(trx, 'acc_1', 'key_gone', h.clock.now()))
+    await h.request('/v1/keys/key_gone', { method: 'DELETE' })
     expect(await code(revoked)).toEqual([401, 'key_revoked'])
     const replaced = await h.addKey({ id: 'key_old' })
     await h.json('/v1/keys/key_old/rotate', { body: { grace_period_seconds: 1 } })
@@ -93,25 +90,20 @@ describe('a key', () => {
   })
 
   test('that was revoked is refused at once, even if it was just used', async () => {
-    const { ask, database, clock } = await guarded()
+    const { ask, request } = await guarded()
     expect((await ask()).status).toBe(200)
-    await write(database, trx => revokeKey(trx, 'acc_1', 'key_1', clock.now()))
+    await request('/v1/keys/key_1?force=true', { method: 'DELETE' })
     expect((await ask()).status).toBe(401)
   })
 
   test('that is rotated has two secrets until its grace period ends', async () => {
-    const { ask, database, clock, random, key } = await guarded()
-    const secret = newSecret(random, 'live')
-    await write(database, trx =>
-      rotateKey(trx, 'acc_1', 'key_1', { secret, graceMs: 60_000, now: clock.now() }),
-    )
-    expect([(await ask({ key })).status, (await ask({ key: secret.text })).status]).toEqual([
-      200, 200,
-    ])
+    const { ask, json, clock, key: old } = await guarded()
+    const rotated = await json('/v1/keys/key_1/rotate', { body: { grace_period_seconds: 60 } })
+    const { key } = rotated.data as { key: string }
+    const statuses = async () => [(await ask({ key: old })).status, (await ask({ key })).status]
+    expect(await statuses()).toEqual([200, 200])
     await clock.advance(60_000)
-    expect([(await ask({ key })).status, (await ask({ key: secret.text })).status]).toEqual([
-      401, 200,
-    ])
+    expect(await statuses()).toEqual([401, 200])
   })
 
   test('expires', async () => {
@@ -167,11 +159,12 @@ describe('a key', () => {
   })
 
   test('has the time of its last use', async () => {
-    const { ask, database, clock } = await guarded()
-    const usedAt = clock.now()
-    await ask()
+    const { ask, json, clock, addKey } = await guarded()
+    await ask({ key: await addKey({ id: 'key_used' }) })
     await clock.advance(20_000)
-    expect((await findKey(database.db, 'acc_1', 'key_1'))?.lastUsedAt).toBe(usedAt)
+    expect(await json('/v1/keys/key_used')).toMatchObject({
+      data: { last_used_at: '2026-06-01T12:00:00.000Z' },
+    })
   })
 })
 
@@ -228,8 +221,7 @@ describe('the sandbox', () => {
 })
 
 /** Requests with a key that arrive on new connections, before the app. */
-function arrivals(service: ApiDeps) {
-  const admission = createAdmission(service)
+function arrivals({ admission }: Pick<Awaited<ReturnType<typeof guarded>>, 'admission'>) {
   return (secret: string, url = '/v1/verify/single') => {
     const response = new EventEmitter()
     const headers = { authorization: `Bearer ${secret}` }
@@ -287,8 +279,8 @@ describe('an overload', () => {
   })
 
   test('of one account is refused without the app after the first refusal, for a second', async () => {
-    const { ask, waiting, key, other, start, service, clock } = await waitingRoute()
-    const arrive = arrivals(service)
+    const { ask, waiting, key, other, start, clock, ...rest } = await waitingRoute()
+    const arrive = arrivals(rest)
     const overload = (secret: string, url?: string) => {
       const { error, response } = arrive(secret, url)
       response.emit('close')
@@ -312,8 +304,7 @@ describe('an overload', () => {
   })
 
   test('of new connections waits before the app, and is refused beyond the same numbers', async () => {
-    const { service } = await guarded()
-    const arrive = arrivals(service)
+    const arrive = arrivals(await guarded())
     const codesOf = (secret: string, count: number) =>
       Array.from({ length: count }, () => arrive(secret).error?.code ?? null)
     const nulls = (count: number) => Array.from({ length: count }, () => null)

@@ -1,12 +1,8 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { reserveCredits, settleCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { periodEnd, periodStart } from '../../../src/accounts/plan.ts'
-import { openSqliteLimits } from '../../../src/accounts/rate-limits/sqlite-windows.ts'
-import { bareHeaders } from '../../../src/api/request-context.ts'
-import { write } from '../../../src/db/database.ts'
+import { periodEnd } from '../../../src/accounts/plan.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf, echoList, limitOf } from '../../support/guarded-route.ts'
+import { users } from '../../support/recipients.ts'
 import { createTestService } from '../../support/service.ts'
 
 async function limited(o: Parameters<typeof createTestService>[0] = {}) {
@@ -157,12 +153,12 @@ describe('the limit in the headers', () => {
   })
 
   test('is that of the IP address without a key, and reading it is free', async () => {
-    const { single, request, service } = await limited()
+    const { single, request, headers } = await limited()
     await admitted(single, 3)
     for (let n = 0; n < 3; n++) {
       expect(limitOf(await request('/livez', { key: null }))).toMatchObject({ remaining: 97 })
     }
-    expect(bareHeaders(service, '192.0.2.1')).toMatchObject({ 'X-RateLimit-Remaining': '97' })
+    expect(headers('192.0.2.1')).toMatchObject({ 'X-RateLimit-Remaining': '97' })
   })
 
   test('is shown if nothing is refused, too', async () => {
@@ -173,34 +169,28 @@ describe('the limit in the headers', () => {
 })
 
 describe('the credits of the day', () => {
-  const HUNDRED = { accountId: 'acc_1', limit: 100 }
-
   test('are shown when they are the closest to exhaustion, one less for a verification', async () => {
-    const { single, read, database, clock } = await limited({ plan: 'free' })
-    const period = periodStart(clock.now())
-    await reserveCredits(database.db, { ...HUNDRED, period, amount: 90 })
+    const { single, read, submit, clock } = await limited({ plan: 'free' })
+    await submit(users(90))
     expect(limitOf(await single())).toEqual({
       limit: 100,
       remaining: 9,
       reset: periodEnd(clock.now()) / 1_000,
     })
     // Reads cost no credits.
-    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 8 })
+    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 7 })
   })
 
   test('refuse verifications until midnight UTC when used up, and allow reads', async () => {
-    const { single, list, read, database, clock } = await limited({ plan: 'free' })
-    const period = periodStart(clock.now())
-    await write(database, trx =>
-      settleCredits(trx, { accountId: 'acc_1', period, released: 0, used: 100 }),
-    )
+    const { single, list, read, submit, clock } = await limited({ plan: 'free' })
+    await submit(users(100))
     for (const ask of [single, list]) {
       const answer = await ask()
       expect([answer.status, await codeOf(answer)]).toEqual([429, 'quota_exceeded'])
       expect(answer.headers.get('Retry-After')).toBe(String((12 * HOUR) / 1_000))
       expect(limitOf(answer)).toMatchObject({ limit: 100, remaining: 0 })
     }
-    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 9 })
+    expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 8 })
     // Simulated requests cost no credits.
     expect((await single({ headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(200)
     await clock.advance(12 * HOUR)
@@ -208,18 +198,16 @@ describe('the credits of the day', () => {
   })
 
   test('apply even if rate limits are off', async () => {
-    const h = await limited({ plan: 'free', settings: { limits: false } })
-    const period = periodStart(h.clock.now())
-    await reserveCredits(h.database.db, { ...HUNDRED, period, amount: 100 })
-    expect((await h.single()).status).toBe(429)
+    const { submit, single } = await limited({ plan: 'free', settings: { limits: false } })
+    await submit(users(100))
+    expect((await single()).status).toBe(429)
   })
 })
 
 test('limits survive a restart', async () => {
-  const h = await limited()
-  expect(await admitted(h.list, 7)).toBe(7)
-  const file = join(h.service.settings.dataDir, 'limits.sqlite')
-  const limits = openSqliteLimits(file, h.service)
-  const after = await limited({ deps: { limits, clock: h.clock } })
+  const before = await limited()
+  expect(await admitted(before.list, 7)).toBe(7)
+  const { dataDir } = before.service.settings
+  const after = await limited({ settings: { dataDir } })
   expect(await admitted(after.list, 10)).toBe(3)
 })

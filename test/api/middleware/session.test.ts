@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { newSecret } from '../../../src/accounts/key.ts'
-import { findKey, revokeKey, rotateKey, updateKey } from '../../../src/accounts/key-store.ts'
 import { SESSION_VIEWS_MAX } from '../../../src/api/middleware/rate-limit-buckets.ts'
-import { SERVER_LIMITS } from '../../../src/api/server/limits.ts'
-import { startServer } from '../../../src/api/server/server.ts'
-import { write } from '../../../src/db/database.ts'
-import { DAY, MINUTE, systemClock } from '../../../src/platform/clock.ts'
-import { silentLog } from '../../../src/platform/log.ts'
-import { systemRandom } from '../../../src/platform/random.ts'
+import { DAY, MINUTE } from '../../../src/platform/clock.ts'
 import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
+import { openHttpServer } from '../../support/http-server.ts'
 import { createTestService } from '../../support/service.ts'
 
 const SESSION = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
@@ -32,11 +26,12 @@ describe('a session', () => {
     const credits = await h.ask({ method: 'GET', body: undefined }, '/v1/credits')
     expect(await credits.json()).toMatchObject({ data: { api_key_id: 'key_1' } })
     await h.clock.advance(20_000)
-    expect((await findKey(h.database.db, 'acc_1', 'key_1'))?.lastUsedAt).not.toBeNull()
+    const { data } = await h.json('/v1/keys/key_1')
+    expect(data).toMatchObject({ last_used_at: '2026-06-01T12:00:00.000Z' })
   })
 
   test('of a missing, revoked or expired key is refused', async () => {
-    const { ask, addKey, database, clock } = await signedIn()
+    const { ask, addKey, request, clock } = await signedIn()
     const of = async (keyId: string) => {
       const answer = await ask({ session: { ...SESSION, keyId } })
       return answer.status === 200 ? 200 : [answer.status, await codeOf(answer)]
@@ -44,7 +39,7 @@ describe('a session', () => {
     await addKey({ id: 'key_short', expiresAt: clock.now() + DAY })
     await addKey({ id: 'key_gone' })
     expect([await of('key_short'), await of('key_gone')]).toEqual([200, 200])
-    await write(database, trx => revokeKey(trx, 'acc_1', 'key_gone', clock.now()))
+    await request('/v1/keys/key_gone', { method: 'DELETE' })
     await clock.advance(DAY)
     for (const id of ['key_short', 'key_gone', 'key_none']) {
       expect(await of(id)).toEqual([401, 'authentication_error'])
@@ -71,9 +66,8 @@ describe('a session', () => {
   })
 
   test('survives a rotation of its key', async () => {
-    const { ask, database, clock, random } = await signedIn()
-    const rotation = { secret: newSecret(random, 'live'), graceMs: 0, now: clock.now() }
-    await write(database, trx => rotateKey(trx, 'acc_1', 'key_1', rotation))
+    const { ask, request } = await signedIn()
+    await request('/v1/keys/key_1/rotate', { body: { grace_period_seconds: 0 } })
     expect((await ask()).status).toBe(200)
   })
 
@@ -93,14 +87,13 @@ describe('a session', () => {
   })
 
   test('has the scopes and IP restrictions of its key', async () => {
-    const { ask, addKey, database } = await signedIn()
+    const { ask, addKey, request } = await signedIn()
     const session = { ...SESSION, keyId: 'key_b' }
     await addKey({ id: 'key_b', scopes: ['dashboard'], allowedIps: ['192.0.2.0/24'] })
     const narrow = await ask({ session })
     expect([narrow.status, await codeOf(narrow)]).toEqual([403, 'insufficient_scope'])
-    await write(database, trx =>
-      updateKey(trx, 'acc_1', 'key_b', { scopes: ['*'], allowedDomains: ['ev.test'] }),
-    )
+    const wider = { scopes: ['*'], allowed_domains: ['ev.test'] }
+    await request('/v1/keys/key_b', { method: 'PATCH', body: wider })
     const headers = { Origin: 'https://ev.test' }
     expect((await ask({ session, headers })).status).toBe(200)
     expect(await codeOf(await ask({ session }))).toBe('domain_restricted')
@@ -165,17 +158,8 @@ test('a verification of a session counts as with the key', async () => {
 
 test('a network request cannot claim a session', async () => {
   const { app, key } = await signedIn()
-  const server = await startServer({
-    fetch: app.fetch,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    limits: SERVER_LIMITS,
-    headers: () => ({}),
-    mayBePlain: () => true,
-    host: '127.0.0.1',
-    port: 0,
-    certificate: null,
+  const server = await openHttpServer({
+    paths: outer => outer.all('/v1/*', c => app.fetch(c.req.raw, c.env as object)),
   })
   const json = JSON.stringify(SESSION)
   const ask = (headers: Record<string, string>, path = '/v1/credits', init: RequestInit = {}) =>
@@ -198,11 +182,7 @@ test('a network request cannot claim a session', async () => {
     ask({}, `/v1/credits?${query}`),
     ask({ 'Content-Type': 'application/json' }, '/v1/room', { method: 'POST', body }),
   ]
-  try {
-    const statuses = (await Promise.all(asked)).map(({ status }) => status)
-    expect(statuses).toEqual(asked.map(() => 401))
-    expect((await ask({ Authorization: `Bearer ${key}` })).status).toBe(200)
-  } finally {
-    await server.stop(0)
-  }
+  const statuses = (await Promise.all(asked)).map(({ status }) => status)
+  expect(statuses).toEqual(asked.map(() => 401))
+  expect((await ask({ Authorization: `Bearer ${key}` })).status).toBe(200)
 })

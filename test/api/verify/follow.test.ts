@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits } from '../../../src/accounts/credits/credit-store.ts'
-import { write } from '../../../src/db/database.ts'
 import { silentFrom } from '../../support/mx.ts'
+import { users } from '../../support/recipients.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { bareApi } from '../contract/document.ts'
@@ -199,11 +198,8 @@ describe('a refused request gets an error, not an event', () => {
   })
 
   test('if the last credit is reserved for another', async () => {
-    const { ask, database, settled } = await services({ plan: 'free' })
-    const period = Date.parse('2026-06-01T00:00:00Z')
-    await write(database, trx =>
-      reserveCredits(trx, { accountId: 'acc_1', period, limit: 100, amount: 99 }),
-    )
+    const { ask, submit, settled } = await services({ plan: 'free' })
+    await submit(users(99))
     const asked = ['ann', 'bob'].map(local => ask({ email: `${local}@a.test` }))
     const [first, second] = await settled(Promise.all(asked))
     expect([first?.status, second?.status]).toEqual([200, 429])
