@@ -55,6 +55,8 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   // The page of a webhook secret shows example code.
   ['environment variables', /\bprocess\.env\b/, /^(cli\/|dashboard\/webhooks\/endpoint-parts\.ts)/],
   ['pg-boss', /from 'pg-boss'/, /^queue\/boss-(queue|tasks)\.ts$/],
+  // The schemas have an example of each code.
+  ['new ApiError', /\bnew ApiError\(/, /^api\/(errors\/|schemas\/error\.ts)/],
   ['mail', /'nodemailer'/, /^webhooks\/smtp-transport\.ts$/],
   [
     'SQL',

@@ -1,4 +1,4 @@
-import { ApiError } from './errors/api-error.ts'
+import { requestError } from './errors/request-errors.ts'
 
 type ShareOptions = {
   /** How many run at the same time. */
@@ -25,12 +25,10 @@ export function limitByAccount({
   return accountId => {
     const own = byAccount.get(accountId) ?? 0
     if (own >= accountMax) {
-      const message = `${own} ${what} for this account. Wait until one has finished.`
-      throw new ApiError('rate_limit', message, { retryAfterS })
+      throw requestError('account_share_exceeded', { count: own, what, retryAfterS })
     }
     if (inProgress >= max) {
-      const message = `${inProgress} ${what}. Try again.`
-      throw new ApiError('service_unavailable', message, { retryAfterS })
+      throw requestError('share_exceeded', { count: inProgress, what, retryAfterS })
     }
     inProgress++
     byAccount.set(accountId, own + 1)

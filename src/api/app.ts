@@ -1,11 +1,10 @@
 import type { Context, Hono, Env as PagesEnv } from 'hono'
-import { joinWords } from '../platform/format.ts'
 import { accountRoutes } from './account.ts'
 import type { ApiDeps } from './api-deps.ts'
 import { auditRoutes } from './audit.ts'
 import type { Env } from './context.ts'
-import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
+import { requestError } from './errors/request-errors.ts'
 import { feedbackRoutes, providerFeedbackRoutes } from './feedback.ts'
 import { feedbackSourceRoutes } from './feedback-sources.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -61,17 +60,13 @@ function answerUnmatched(app: Router, service: ApiDeps, c: Context<Env>): Respon
   const isOptions = method === 'OPTIONS'
   // A route of static files matches GET, but exists only for some file names.
   if (methods.length === 0 || (methods.includes(method) && !isOptions)) {
-    return answerError(
-      c,
-      service.log,
-      new ApiError('not_found', 'Path not found. See /docs for all paths.'),
-    )
+    const error = requestError('path_unknown', { remedy: 'See /docs for all paths.' })
+    return answerError(c, service.log, error)
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)
   const usable = methods.filter(name => name !== 'HEAD' && name !== 'OPTIONS')
-  const message = `Method not allowed. Use ${joinWords(usable, 'or')}.`
-  return answerError(c, service.log, new ApiError('method_not_allowed', message))
+  return answerError(c, service.log, requestError('method_not_allowed', { methods: usable }))
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']

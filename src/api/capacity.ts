@@ -2,6 +2,7 @@ import { type Clock, SECOND } from '../platform/clock.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import { limitByAccount } from './account-share.ts'
 import { ApiError } from './errors/api-error.ts'
+import { requestError } from './errors/request-errors.ts'
 import type { Metrics } from './metrics.ts'
 import { AdmissionQueue } from './middleware/admission-queue.ts'
 
@@ -24,6 +25,8 @@ const DELAYS_MAX = 1_000
 /** More than the tests of one client wait for at the same time. */
 export const DELAYS_ACCOUNT_MAX = 100
 
+const VERIFYING = 'verifications are in flight'
+
 /**
  * Limits the verifications in flight, of the process and of each account. Functions that start
  * something return the function that ends it, which may be called twice.
@@ -34,7 +37,7 @@ export class Capacity {
   readonly #startShare = limitByAccount({
     max: VERIFYING_MAX,
     accountMax: VERIFYING_ACCOUNT_MAX,
-    what: 'verifications are in flight',
+    what: VERIFYING,
     retryAfterS: 1,
   })
   /** The account of each Authorization header that was refused because its share is full. */
@@ -68,8 +71,7 @@ export class Capacity {
     const count = this.admissions.countOf(authorization)
     if (count >= VERIFYING_ACCOUNT_MAX) {
       this.#metrics.refused('crowd')
-      const message = `${count} verifications are in flight for this account. Wait until one has finished.`
-      return new ApiError('rate_limit', message, { retryAfterS: 1 })
+      return requestError('account_share_exceeded', { count, what: VERIFYING, retryAfterS: 1 })
     }
     return this.#findShareRefusal(authorization)
   }
@@ -116,7 +118,6 @@ export class Capacity {
 
   #refuse(): ApiError {
     this.#metrics.refused('crowd')
-    const message = `${VERIFYING_MAX} verifications are in flight. Try again.`
-    return new ApiError('service_unavailable', message, { retryAfterS: 1 })
+    return requestError('share_exceeded', { count: VERIFYING_MAX, what: VERIFYING, retryAfterS: 1 })
   }
 }

@@ -6,7 +6,7 @@ import type { Person } from '../accounts/people/person-store.ts'
 import type { Plan } from '../accounts/plan.ts'
 import type { BucketState } from '../accounts/rate-limits/windows.ts'
 import type { FeedbackSource } from '../feedback/source-store.ts'
-import { ApiError } from './errors/api-error.ts'
+import { requestError } from './errors/request-errors.ts'
 import type { BASIC_CHALLENGE } from './schemas/headers.ts'
 
 /** The authenticated caller of a request. */
@@ -141,8 +141,7 @@ type Outgoing = {
 }
 
 /** Error of a client that has disconnected; it is never delivered. */
-export const clientAborted = () =>
-  new ApiError('request_timeout', 'The client disconnected before the response was ready.')
+export const clientAborted = () => requestError('client_disconnected')
 
 /**
  * Waits for `work` while the client is connected, then throws `clientAborted`. `work` continues,

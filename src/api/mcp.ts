@@ -7,12 +7,11 @@ import { createServiceBackend } from '../mcp/service-backend.ts'
 import { orOnAbort } from '../platform/abort.ts'
 import { sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import { sanitizeText } from '../platform/text.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
-import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
+import { requestError } from './errors/request-errors.ts'
 import { admit, type RateLimitDeps } from './middleware/rate-limit.ts'
 import { newRouter } from './route.ts'
 import { DEFAULT_HTTP_TIMINGS } from './service.ts'
@@ -89,10 +88,7 @@ function checkOrigin({ settings }: McpDeps): (c: Context<Env>) => void {
   return c => {
     const origin = c.req.header('Origin')
     if (origin !== undefined && origin !== own && !isLoopback(origin)) {
-      throw new ApiError(
-        'domain_restricted',
-        `Requests from pages of ${sanitizeText(origin, 100)} are not allowed at ${PATH}. Send the request from a program, which has no Origin header, or from ${own}.`,
-      )
+      throw requestError('origin_not_allowed', { origin, path: PATH, own })
     }
   }
 }

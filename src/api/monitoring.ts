@@ -4,8 +4,8 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { ping } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Env } from './context.ts'
-import { ApiError } from './errors/api-error.ts'
 import { answerError } from './errors/errors.ts'
+import { requestError } from './errors/request-errors.ts'
 import { inTime, type Metrics } from './metrics.ts'
 import { requestContext } from './request-context.ts'
 import { newRouter } from './route.ts'
@@ -20,12 +20,12 @@ export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env>
   const app = new Hono<Env>()
   app.use(requestContext(deps, metrics))
   app.onError((error, c) => answerError(c, log, error))
-  app.notFound(c => answerError(c, log, new ApiError('not_found', UNKNOWN_PATH)))
+  app.notFound(c => answerError(c, log, requestError('path_unknown', { remedy: PATHS })))
   app.route('/', healthRoutes(deps))
   return app.route('/', metricsRoutes(deps, metrics))
 }
 
-const UNKNOWN_PATH = 'Path not found. Available paths: /livez, /readyz, /health and /metrics.'
+const PATHS = 'Available paths: /livez, /readyz, /health and /metrics.'
 
 /** Serves metrics to clients on this machine or with the token. */
 export function metricsRoutes(deps: MonitoringDeps, metrics: Metrics) {
@@ -39,17 +39,13 @@ function monitoringOnly({ settings }: MonitoringDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const sent = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
     if (token !== null && sent !== undefined) {
-      if (!isEqual(sent, token))
-        throw new ApiError('authentication_error', 'Invalid metrics token.')
+      if (!isEqual(sent, token)) throw requestError('metrics_token_invalid')
       return next()
     }
     if (c.get('isLocal')) return next()
-    throw new ApiError('ip_restricted', METRICS_HELP)
+    throw requestError('metrics_not_allowed')
   }
 }
-
-const METRICS_HELP =
-  'Metrics are available on this machine, or with EV_METRICS_TOKEN as a Bearer token'
 
 /** Digests have equal lengths, so that timing reveals nothing about the length of the token. */
 const isEqual = (one: string, other: string) => timingSafeEqual(sha256(one), sha256(other))
@@ -63,10 +59,7 @@ export function healthRoutes(service: MonitoringDeps) {
   return newRouter()
     .handle(livez, c => c.json({ status: 'ok' as const }))
     .handle(readyz, async c => {
-      if (isStopping()) {
-        const message = 'The service is stopping.'
-        throw new ApiError('service_unavailable', message, { retryAfterS: 5 })
-      }
+      if (isStopping()) throw requestError('service_stopping')
       await checkDatabase()
       checkDns(service)
       return c.json({ status: 'ok' as const, disk: await diskStatus(service) }, 200)
@@ -112,8 +105,7 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
       await inTime(clock, pending)
     } catch (error) {
       log.error('the database does not answer', { why: errorMessage(error) })
-      const message = 'The database does not respond.'
-      throw new ApiError('service_unavailable', message, { retryAfterS: 5, cause: error })
+      throw requestError('database_not_responding', { cause: error })
     }
   }
 }
@@ -125,12 +117,8 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
 function checkDns({ machine }: MonitoringDeps): void {
   const problem = machine().problems.find(({ cause }) => cause === 'dns')
   if (problem === undefined) return
-  const message = `The DNS check fails: ${problem.detail}`
-  throw new ApiError('service_unavailable', message, { retryAfterS: DNS_RETRY_AFTER_S })
+  throw requestError('dns_failing', { detail: problem.detail })
 }
-
-/** A failed check is repeated after half a minute. */
-const DNS_RETRY_AFTER_S = 30
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const diskSchema = z.enum(['ok', 'low']).openapi({

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { ApiError } from './errors/api-error.ts'
+import { invalidRequest } from './errors/request-errors.ts'
 
 /** A position in a list sorted newest first: after the row with these values. */
 type CursorPosition = { readonly createdAt: number; readonly id: string }
@@ -36,8 +36,7 @@ export function parseCursor(cursor: string | undefined): CursorPosition | null {
   if (Number.isSafeInteger(createdAt) && typeof id === 'string') {
     return { createdAt: Number(createdAt), id }
   }
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     '"cursor" must be the `next_cursor` of an earlier response. Omit it to start with the newest row.',
   )
 }

@@ -1,4 +1,4 @@
-import { ApiError } from './errors/api-error.ts'
+import { requestError } from './errors/request-errors.ts'
 
 /** Each stream reads the database twice a second; a person has a few pages open. */
 export const STREAMS_PER_ACCOUNT_MAX = 20
@@ -21,8 +21,9 @@ export class Streams {
   /** Acquires a slot. Throws ApiError if none is free. */
   enter(accountId: string): StreamSlot {
     const ofAccount = this.#byAccount.get(accountId) ?? 0
-    if (ofAccount >= STREAMS_PER_ACCOUNT_MAX) throw tooMany()
-    if (this.#open >= STREAMS_MAX) throw tooBusy()
+    if (ofAccount >= STREAMS_PER_ACCOUNT_MAX)
+      throw requestError('account_streams_exceeded', { max: STREAMS_PER_ACCOUNT_MAX })
+    if (this.#open >= STREAMS_MAX) throw requestError('streams_exceeded', { max: STREAMS_MAX })
     this.#open++
     this.#byAccount.set(accountId, ofAccount + 1)
     let isHeld = true
@@ -47,17 +48,3 @@ export class Streams {
     else this.#byAccount.delete(accountId)
   }
 }
-
-const tooMany = () =>
-  new ApiError(
-    'rate_limit',
-    `${STREAMS_PER_ACCOUNT_MAX} streams of this account are open, which is the maximum. Close one, or poll the job instead.`,
-    { retryAfterS: 5 },
-  )
-
-const tooBusy = () =>
-  new ApiError(
-    'service_unavailable',
-    `${STREAMS_MAX} streams are open, which is the maximum. Poll the job instead.`,
-    { retryAfterS: 5 },
-  )

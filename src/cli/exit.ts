@@ -4,7 +4,7 @@ import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
 import { OperationError } from '../platform/operation-error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
-import { toCliError } from './operation-errors.ts'
+import { describeServiceError, toCliError } from './operation-errors.ts'
 import { printMessage } from './print.ts'
 
 /** Exit codes by error code, from sysexits.h where it defines one. */
@@ -46,13 +46,9 @@ function serviceFault(thrown: unknown): EvError | null {
   if (!(thrown instanceof EvApiError)) return null
   const { status, requestId } = thrown
   const id = requestId === null || status < 500 ? '' : ` Request ${sanitizeText(requestId)}.`
-  const sentence = `${sanitizeText(thrown.message, 500)}${SERVICE_REMEDIES[status] ?? ''}${id}`
+  const sentence = `${sanitizeText(describeServiceError(thrown), 500)}${id}`
   const code = thrown.code === 'invalid_email' ? 'bad_address' : codeOfStatus(status)
   return new EvError(code, sentence, { cause: thrown })
-}
-
-const SERVICE_REMEDIES: Readonly<Record<number, string>> = {
-  401: ' Check EV_KEY, --key-file or --key.',
 }
 
 /** The key belongs to the configuration; a limit or a failure of the service may pass. */

@@ -1,3 +1,5 @@
+import type { EvApiError } from '../client/error.ts'
+import type { ErrorBody } from '../client/types.ts'
 import { type ErrorCode, EvError } from '../platform/error.ts'
 import type {
   OperationError,
@@ -10,8 +12,8 @@ type Answer<Facts> =
   | ErrorCode
   | readonly [
       code: ErrorCode,
-      /** What the user can do, as a sentence. */
-      remedy: string | ((facts: Facts) => string | null),
+      /** What the user can do, as a sentence. An error of a service has no facts. */
+      remedy: string | ((facts: Partial<Facts>) => string | null),
     ]
 
 const SET_PLAN = 'To change the plan, run "ev accounts set-plan".'
@@ -19,7 +21,7 @@ const SET_PLAN = 'To change the plan, run "ev accounts set-plan".'
 /** Error codes, which have an exit code each, and remedies for the errors of operations. */
 const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts<Code>> } = {
   webhook_not_found: ['no_input', 'To list webhooks, run "ev webhooks".'],
-  webhook_disabled: ['usage', ({ id }) => `Enable it first: ev webhooks enable ${id}`],
+  webhook_disabled: ['usage', ({ id = 'WEBHOOK' }) => `Enable it first: ev webhooks enable ${id}`],
   webhook_limit_reached: ['usage', 'First delete one with "ev webhooks delete".'],
   webhook_url_rejected: [
     'usage',
@@ -34,7 +36,7 @@ const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts
   delivery_not_found: [
     'no_input',
     ({ webhookId }) =>
-      `To list deliveries, run "ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : sanitizeText(webhookId)}".`,
+      `To list deliveries, run "ev webhooks deliveries ${sanitizeText(webhookId ?? 'WEBHOOK')}".`,
   ],
 
   feedback_source_not_found: ['no_input', 'To list sources, run "ev feedback sources".'],
@@ -55,13 +57,16 @@ const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts
   account_rights_exceeded: 'usage',
   key_not_found: ['no_input', 'To list keys, run "ev keys".'],
   key_limit_reached: ['usage', `Revoke unused keys with "ev keys revoke". ${SET_PLAN}`],
-  last_key: ['usage', ({ id }) => `To revoke it anyway: ev keys revoke ${id} --force`],
+  last_key: ['usage', ({ id = 'KEY' }) => `To revoke it anyway: ev keys revoke ${id} --force`],
   rights_exceeded: 'usage',
   domains_required: 'usage',
   scopes_fixed: 'usage',
   expiry_past: 'usage',
   person_not_found: ['no_input', 'To list people, run "ev people".'],
-  person_exists: ['usage', ({ email }) => `For a new link, run "ev people link ${email}".`],
+  person_exists: [
+    'usage',
+    ({ email = 'ADDRESS' }) => `For a new link, run "ev people link ${email}".`,
+  ],
   person_limit_reached: 'usage',
   person_rights_exceeded: 'usage',
   own_person: 'usage',
@@ -73,18 +78,16 @@ const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts
   credits_exceeded: ['usage', SET_PLAN],
 
   job_not_found: ['no_input', 'To list jobs, run "ev jobs".'],
-  job_not_cancellable: ['usage', ({ id }) => `To delete it: ev jobs delete ${id}`],
-  job_not_finishable: ['usage', ({ id }) => `Resume it first: ev jobs resume ${id}`],
+  job_not_cancellable: ['usage', ({ id = 'JOB' }) => `To delete it: ev jobs delete ${id}`],
+  job_not_finishable: ['usage', ({ id = 'JOB' }) => `Resume it first: ev jobs resume ${id}`],
   job_not_resumable: ['usage', describeResumption],
-  job_not_reverifiable: [
+  job_not_reverifiable: 'usage',
+  job_not_list: [
     'usage',
-    ({ isList }) =>
-      isList
-        ? null
-        : 'To verify a list of the command line again, run "ev bulk" with "--cache off".',
+    'To verify the addresses again, run "ev verify" or "ev bulk" with "--cache off".',
   ],
   no_row_selected: 'usage',
-  job_in_use: ['io', ({ id }) => `Stop it first, or cancel the job: ev jobs cancel ${id}`],
+  job_in_use: ['io', ({ id = 'JOB' }) => `Stop it first, or cancel the job: ev jobs cancel ${id}`],
   list_empty: 'bad_input',
   concurrent_jobs_exceeded: [
     'usage',
@@ -118,12 +121,51 @@ const ANSWERS: { readonly [Code in keyof OperationErrors]: Answer<OperationFacts
 
 /** Returns an error of an operation with the names of the options and the remedy of the CLI. */
 export function toCliError(error: OperationError): EvError {
-  const answer = ANSWERS[error.code] as Answer<never>
-  const [code, remedy] = typeof answer === 'string' ? [answer, null] : answer
-  const text = typeof remedy === 'function' ? remedy(error.facts as never) : remedy
+  const answer = ANSWERS[error.code] as Answer<object>
+  const remedy = describeRemedy(answer, error.facts)
   const message = error.describe(labelField)
-  return new EvError(code, text === null ? message : `${message} ${text}`)
+  const code = typeof answer === 'string' ? answer : answer[0]
+  return new EvError(code, remedy === null ? message : `${message} ${remedy}`)
 }
+
+function describeRemedy(answer: Answer<object>, facts: object): string | null {
+  const remedy = typeof answer === 'string' ? null : answer[1]
+  return typeof remedy === 'function' ? remedy(facts) : remedy
+}
+
+/**
+ * Returns the text of an error of a service: with the names of the options, and with the remedy of
+ * the CLI, if its reason has one, in place of that of the API.
+ */
+export function describeServiceError({ message, status, body }: EvApiError): string {
+  const { reason = '', remedy = '' } = (isObject(body) ? body : {}) as Partial<ErrorBody>
+  const answer = (ANSWERS as Readonly<Record<string, Answer<object>>>)[reason]
+  const text =
+    answer === undefined
+      ? message
+      : message.replace(/^"(\w+)"/, (_, field: string) => labelField(field))
+  const own =
+    answer === undefined
+      ? (REQUEST_REMEDIES[reason] ?? (status === 401 ? CHECK_KEY : null))
+      : describeRemedy(answer, {})
+  if (own === null) return text
+  const neutral = text.endsWith(remedy) ? text.slice(0, text.length - remedy.length) : text
+  return `${neutral.trimEnd()} ${own}`
+}
+
+const CHECK_KEY = 'Check EV_KEY, --key-file or --key.'
+const CHECK_URL = 'Check --url. The service may be older than this ev.'
+
+/** Remedies for errors that only the HTTP API has, by the reason. */
+const REQUEST_REMEDIES: Readonly<Record<string, string>> = {
+  path_unknown: CHECK_URL,
+  method_not_allowed: CHECK_URL,
+  account_streams_exceeded: 'Stop another command that waits for a list, or close its page.',
+  streams_exceeded: 'Try again later.',
+  results_incomplete: 'To get the existing ones, add --partial.',
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** Formats the name of a field as the option or the argument that has it. */
 const labelField = (field: string): string => LABELS[field] ?? `--${field.replaceAll('_', '-')}`
@@ -139,9 +181,12 @@ const LABELS: Readonly<Record<string, string>> = {
   older_than_days: '--older-than',
 }
 
-function describeResumption({ id, state }: OperationFacts<'job_not_resumable'>): string | null {
+function describeResumption({
+  id = 'JOB',
+  state,
+}: Partial<OperationFacts<'job_not_resumable'>>): string | null {
   if (state === 'completed') return null
-  return state === 'cancelled' || state === 'failed'
+  return state === undefined || state === 'cancelled' || state === 'failed'
     ? `To see its status: ev jobs show ${id}`
     : 'While "ev serve" runs, it continues the job.'
 }

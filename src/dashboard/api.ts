@@ -3,17 +3,44 @@ import { FORWARDING_HEADERS } from '../api/request-context.ts'
 import type { ErrorBody } from '../client/types.ts'
 import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
 
-/** An error response of the API; `message` is its error text. */
+/** An error response of the API; `message` is its text for people who use the dashboard. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem'
   readonly status: number
   readonly code: ErrorBody['code']
 
-  constructor(status: number, { error, code }: Pick<ErrorBody, 'error' | 'code'>) {
-    super(/[.!?…]$/.test(error) ? error : `${error}.`)
+  constructor(status: number, body: Pick<ErrorBody, 'error' | 'code' | 'reason' | 'remedy'>) {
+    const text = describeError(body)
+    super(/[.!?…]$/.test(text) ? text : `${text}.`)
     this.status = status
-    this.code = code
+    this.code = body.code
   }
+}
+
+/** Returns the text of an error, with the remedy of the dashboard in place of that of the API. */
+function describeError({
+  error,
+  reason = '',
+  remedy = '',
+}: Pick<ErrorBody, 'error' | 'reason' | 'remedy'>): string {
+  const own = REMEDIES[reason]
+  return own === undefined || !error.endsWith(remedy)
+    ? error
+    : `${error.slice(0, error.length - remedy.length).trimEnd()} ${own}`
+}
+
+/** Remedies for errors whose remedy in the API names requests or fields, by the reason. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  webhook_disabled: 'Enable it first.',
+  job_not_finishable: 'Resume it first.',
+  job_not_resumable: 'Reload the page to see its current status.',
+  job_not_list: 'Verify a single address again on the page Verify.',
+  concurrent_jobs_exceeded: 'Wait for one to finish, or cancel one.',
+  stored_rows_exceeded: 'Delete lists, or wait until old lists are removed.',
+  account_streams_exceeded: 'Close another page that shows a list in progress.',
+  streams_exceeded: 'Reload the page later.',
+  notice_without_email: 'Set one on the page Account.',
+  list_too_long: 'Upload it as a file.',
 }
 
 /**

@@ -12,10 +12,10 @@ const ERRORS = {
     state === 'cancelled' || state === 'failed'
       ? 'The job was resumed by another request.'
       : `The job is ${state}. Only a cancelled or failed job can be resumed.`,
-  job_not_reverifiable: ({ state, isList }: ReverifyFacts) =>
-    isList
-      ? `The job is ${state}. Only a list that is completed, cancelled or failed can be re-verified.`
-      : 'The job is not a list of the service.',
+  job_not_reverifiable: ({ state }: StateFacts) =>
+    `The job is ${state}. Only a list that is completed, cancelled or failed can be re-verified.`,
+  /** A single verification or a list of the command line cannot be re-verified as a list. */
+  job_not_list: (_: NoFacts) => 'The job is not a list of the service.',
   /** No row of a job matches the conditions of a new verification. */
   no_row_selected: (_: NoFacts, label: LabelField) =>
     `No row of the list matches ${label('only')} or ${label('older_than_days')}, so there is nothing to re-verify. Rows that aren't addresses are never re-verified.`,
@@ -36,11 +36,6 @@ const ERRORS = {
 }
 
 type StateFacts = { readonly id: string; readonly state: string }
-
-type ReverifyFacts = StateFacts & {
-  /** False for a single verification and for a list of the command line. */
-  readonly isList: boolean
-}
 
 type OpenListsFacts = { readonly plan: string; readonly openLists: number; readonly max: number }
 

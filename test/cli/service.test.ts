@@ -422,6 +422,51 @@ describe('ev bulk', () => {
   })
 })
 
+const CREATE_WEBHOOK = ['webhooks', 'create', '--events', 'batch.completed', '--url']
+
+test.each([
+  [['jobs', 'show', 'job_none'], 66, 'Job job_none does not exist. To list jobs, run "ev jobs".'],
+  [['jobs', 'cancel', 'job_none'], 66, 'Job job_none does not exist. To list jobs, run "ev jobs".'],
+  [
+    [...CREATE_WEBHOOK, 'http://a.example', '--account', 'default'],
+    64,
+    '--url is "http://a.example", which is not allowed. It must begin with https://.',
+  ],
+  [
+    ['webhooks', 'deliveries', 'wh_none'],
+    66,
+    'Webhook wh_none does not exist. To list webhooks, run "ev webhooks".',
+  ],
+  [
+    ['schedules', 'delete', 'sch_none', '--yes'],
+    66,
+    'Schedule sch_none does not exist. To list schedules, run "ev schedules".',
+  ],
+])('%j fails with the same text here and on a service', async (args, code, text) => {
+  for (const run of [here, there]) {
+    expect(await run(...args)).toMatchObject({ code, stdout: '', stderr: `error: ${text}\n` })
+  }
+})
+
+test('an error of a service has the remedy of the command line, not that of the API', async () => {
+  const wrong = { EV_URL: service.url, EV_KEY: 'ev_live_wrong' }
+  const refused = await runEv(['keys'], { home: emptyFolder(), environment: wrong })
+  expect(refused.stderr).toBe(
+    'error: Missing or invalid API key. Check EV_KEY, --key-file or --key.\n',
+  )
+  const elsewhere = { EV_URL: `${service.url}/elsewhere`, EV_KEY: service.key }
+  const unknown = await runEv(['keys'], { home: emptyFolder(), environment: elsewhere })
+  expect(unknown.stderr).toBe(
+    'error: Path not found. Check --url. The service may be older than this ev.\n',
+  )
+  const client = new EvClient({ baseUrl: service.url, apiKey: service.key, sandbox: true })
+  const { job_id: id } = await client.bulk(['valid@x.example'])
+  const cancelled = await there('jobs', 'cancel', id)
+  expect(cancelled.stderr).toBe(
+    'error: The job is already completed. To delete it: ev jobs delete JOB\n',
+  )
+})
+
 test('shows the audit log and refuses another account', async () => {
   await expectSame('audit', '--account', 'default')
   await expectSame('audit', '--action', 'session.started', '--limit', '1', '--json')

@@ -1086,6 +1086,12 @@ class ErrorBody(TypedDict):
         "service_unavailable",
         "insufficient_storage",
     ]
+    # What was refused, in more detail than `code`, for texts of your own. New reasons may be
+    # added.
+    reason: NotRequired[str]
+    # The last part of `error`, if it says what to do in terms of this API. A program for
+    # people can replace it.
+    remedy: NotRequired[str]
     # ID of the request. The header `X-Request-Id` and the log contain it too.
     request_id: str
 

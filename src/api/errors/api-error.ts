@@ -43,30 +43,37 @@ export const STATUS = {
   insufficient_storage: 507,
 } as const
 
-/** The message of faults, whose cause only the log has. */
-export const INTERNAL_ERROR = 'An internal error occurred. Try again later.'
-
 export type ApiCode = keyof typeof STATUS
+
+type ApiErrorOptions = {
+  /** Names what was refused: the code of an operation error. */
+  readonly reason?: string | undefined
+  /** What the client can do, as a sentence in terms of the HTTP API. It is added to the message. */
+  readonly remedy?: string | undefined
+  readonly retryAfterS?: number | undefined
+  readonly cause?: unknown
+}
 
 /** A refused request. Thrown anywhere above the store and turned into a response in one place. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ApiCode
+  readonly reason: string | undefined
+  readonly remedy: string | undefined
   /** Seconds after which a retry is useful; null if unknown. */
   readonly retryAfterS: number | null
 
-  constructor(
-    code: ApiCode,
-    message: string,
-    options: { retryAfterS?: number; cause?: unknown } = {},
-  ) {
+  constructor(code: ApiCode, sentence: string, options: ApiErrorOptions = {}) {
+    const { reason, remedy, cause } = options
     // The error becomes a response, so its stack is not used, and capturing one costs as much as
     // checking all rate limits.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
-    super(message, { cause: options.cause })
+    super(remedy === undefined ? sentence : `${sentence} ${remedy}`, { cause })
     Error.stackTraceLimit = stackTraceLimit
     this.code = code
+    this.reason = reason
+    this.remedy = remedy
     this.retryAfterS = options.retryAfterS ?? null
   }
 }

@@ -7,14 +7,21 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
-import { type ApiCode, ApiError, INTERNAL_ERROR, STATUS } from './api-error.ts'
+import { ApiError, STATUS } from './api-error.ts'
 import { answerOperation } from './operations.ts'
+import { requestError } from './request-errors.ts'
 
 /** The body of every error response (section 7 of the interface). */
-export const errorBody = (code: ApiCode, message: string, requestId: string) => ({
+export const errorBody = (
+  { code, message, reason, remedy }: Pick<ApiError, 'code' | 'message' | 'reason' | 'remedy'>,
+  requestId: string,
+) => ({
   success: false as const,
   error: message,
   code,
+  // Absent if undefined.
+  reason,
+  remedy,
   request_id: requestId,
 })
 
@@ -25,15 +32,12 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof HTTPException) return fromHttpException(thrown)
   const cause = { cause: thrown }
   if (isStorageError(thrown)) {
-    const message = isOutage(thrown)
-      ? DATABASE_UNREACHABLE
-      : 'The service cannot store data right now. Try again.'
-    return new ApiError('service_unavailable', message, { ...cause, retryAfterS: STORE_RETRY_S })
+    return requestError(isOutage(thrown) ? 'database_unreachable' : 'data_not_stored', cause)
   }
   if (thrown instanceof EvError && thrown.code === 'bad_input') {
     return new ApiError('invalid_request', thrown.message, cause)
   }
-  return new ApiError('server_error', INTERNAL_ERROR, cause)
+  return requestError('internal_error', cause)
 }
 
 /** Sends an error as JSON, or as a problem document (RFC 9457) if the client accepts one. */
@@ -54,13 +58,8 @@ export function logError(c: Context<Env>, log: Log, thrown: unknown) {
   const error = toApiError(thrown)
   const requestId = c.get('requestId')
   if (STATUS[error.code] >= 500) report(log, error, requestId)
-  return { error, body: errorBody(error.code, error.message, requestId) }
+  return { error, body: errorBody(error, requestId) }
 }
-
-const DATABASE_UNREACHABLE = 'The service cannot reach its database. Try again.'
-
-/** A full disk or a busy database usually recovers within seconds. */
-const STORE_RETRY_S = 5
 
 /** Converts an error of Hono's own validators, which run before ours. */
 function fromHttpException(thrown: HTTPException): ApiError {
@@ -71,7 +70,7 @@ function fromHttpException(thrown: HTTPException): ApiError {
   if (thrown.status === 413)
     return new ApiError('payload_too_large', 'The request body is too large.', cause)
   if (thrown.status < 500) return new ApiError('invalid_request', thrown.message, cause)
-  return new ApiError('server_error', INTERNAL_ERROR, cause)
+  return requestError('internal_error', cause)
 }
 
 /** Logs a failed request. A 503 is caused by the environment and is logged without a stack. */

@@ -1,6 +1,6 @@
 import { findNearestName } from '../../platform/nearest-name.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { ApiError } from './api-error.ts'
+import { invalidRequest } from './request-errors.ts'
 
 /** Parts of a request and the words for their names in messages. */
 const PARTS = {
@@ -33,7 +33,7 @@ export function checkNames(
   const owner = parent === '' ? label : `"${parent}"`
   const allowed = known.length === 0 ? `no ${noun}s` : known.join(', ')
   const message = `${excerpt} is not a known ${noun}.${hint} ${owner} takes ${allowed}.`
-  throw new ApiError('invalid_request', message)
+  throw invalidRequest(message)
 }
 
 /** Joins a field name to the path of its parent. */

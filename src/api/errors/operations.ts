@@ -4,14 +4,15 @@ import type {
   OperationErrors,
   OperationFacts,
 } from '../../platform/operation-error.ts'
-import { type ApiCode, ApiError, INTERNAL_ERROR } from './api-error.ts'
+import { type ApiCode, ApiError } from './api-error.ts'
+import { requestError } from './request-errors.ts'
 
 type Answer = {
   readonly code: ApiCode
   /** What the client can do, as a sentence. */
   readonly remedy?: string | undefined
   /** Seconds after which a retry is useful. */
-  readonly retryAfterS?: number
+  readonly retryAfterS?: number | undefined
 }
 
 /** A test event times out after 30 seconds; most end sooner. */
@@ -91,12 +92,11 @@ const ANSWERS: {
     code: 'job_not_resumable',
     remedy: state === 'cancelled' || state === 'failed' ? 'Get its current status.' : undefined,
   }),
-  job_not_reverifiable: ({ isList }) => ({
+  job_not_reverifiable: 'job_not_reverifiable',
+  job_not_list: {
     code: 'job_not_reverifiable',
-    remedy: isList
-      ? undefined
-      : 'Verify a single address again with POST /v1/verify and "force_refresh": true.',
-  }),
+    remedy: 'Verify a single address again with POST /v1/verify and "force_refresh": true.',
+  },
   no_row_selected: 'empty_list',
   job_in_use: null,
   list_empty: { code: 'empty_list', remedy: 'Give at least one address.' },
@@ -128,11 +128,11 @@ const ANSWERS: {
 /** Returns the response for an error of an operation: its sentence with the remedy of the API. */
 export function answerOperation(error: OperationError): ApiError {
   const found = ANSWERS[error.code]
-  if (found === null) return new ApiError('server_error', INTERNAL_ERROR, { cause: error })
+  if (found === null) return requestError('internal_error', { cause: error })
   const answer = typeof found === 'function' ? found(error.facts as never) : found
-  const { code, remedy, ...options } = typeof answer === 'string' ? { code: answer } : answer
-  const message = remedy === undefined ? error.message : `${error.message} ${remedy}`
-  return new ApiError(code, message, options)
+  if (typeof answer === 'string') return new ApiError(answer, error.message, { reason: error.code })
+  const { code, remedy, retryAfterS } = answer
+  return new ApiError(code, error.message, { reason: error.code, remedy, retryAfterS })
 }
 
 /** Responses to rejected requests of email providers. */

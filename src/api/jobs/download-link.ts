@@ -5,12 +5,13 @@ import { createDownloadUrl } from '../../jobs/download-url.ts'
 import { DEDUPLICATE_BY } from '../../jobs/import/import-counter.ts'
 import { isoTime } from '../../platform/format.ts'
 import type { ApiDeps } from '../api-deps.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
 import { time } from '../schemas/fields.ts'
-import { checkVocabulary, DEDUPLICATE, FORMATS, notReady, VocabularySchema } from './download.ts'
+import { checkVocabulary, DEDUPLICATE, FORMATS, VocabularySchema } from './download.ts'
 import { jobParams, type LoadJobDeps, loadJob } from './load-job.ts'
 
 export type DownloadLinkDeps = Pick<ApiDeps, 'guard' | 'random' | 'settings'> &
@@ -82,7 +83,10 @@ export function downloadLinkRoutes(service: DownloadLinkDeps) {
     const job = await loadJob(c, service, c.req.valid('param').id)
     const { partial, ...file } = c.req.valid('json')
     checkVocabulary(file)
-    if (job.state !== 'completed' && !partial) throw notReady(job, 'Set "partial" to true')
+    if (job.state !== 'completed' && !partial) {
+      const partial = 'Set "partial" to true'
+      throw requestError('results_incomplete', { state: job.state, partial })
+    }
     const { key, secretExpiresAt } = c.get('caller')
     const services = { ...withOrigin(c, service), baseUrl: service.settings.baseUrl }
     return commitResponse(c, service, async trx => {

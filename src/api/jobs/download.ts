@@ -34,7 +34,7 @@ import { limitByAccount } from '../account-share.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { flagQuery, namesQuery } from '../query.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
@@ -366,7 +366,9 @@ async function download(
 ): Promise<Response> {
   checkVocabulary(options)
   const job = await loadJob(c, service, id)
-  if (job.state !== 'completed' && !partial) throw notReady(job)
+  if (job.state !== 'completed' && !partial) {
+    throw requestError('results_incomplete', { state: job.state, partial: 'Add ?partial=true' })
+  }
   if (c.req.method === 'HEAD') return fileResponse(c, service, job, options)
   const isLargeIndex = options.deduplicate !== null && job.total > DEDUPLICATED_ROWS_FREE
   const release = service.admit(c.get('caller').account.id, isLargeIndex)
@@ -427,8 +429,7 @@ export function checkVocabulary({
   readonly format: Format
 }): void {
   if (vocabulary === undefined || format === 'csv' || format === 'xlsx') return
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     `"vocabulary" sets the columns of csv and xlsx, but "format" is "${format}". Set another format, or omit "vocabulary".`,
   )
 }
@@ -446,15 +447,6 @@ async function auditDownload(c: Context<Env>, service: DownloadRouteDeps, job: J
   const accountId = c.get('caller').account.id
   const entry = { action: 'results.downloaded', accountId, target } as const
   await writeConcurrent(service.database, trx => addAuditEntry(trx, services, entry))
-}
-
-/** `how` tells how to request partial results. */
-export function notReady({ state }: Job, how = 'Add ?partial=true'): ApiError {
-  const isStopped = state === 'cancelled' || state === 'failed'
-  const message = isStopped
-    ? `The job is ${state}, so its results are incomplete. ${how} to get the existing ones.`
-    : `The job is ${state}. Its results are available when it is completed. ${how} to get the existing ones.`
-  return new ApiError('job_not_ready', message)
 }
 
 /** The rows of a worksheet become the bytes of a workbook as they are read. */

@@ -20,7 +20,7 @@ import {
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { toPageBody } from '../query.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
@@ -187,10 +187,7 @@ function rowRoutes(service: ResultDeps) {
     const job = await loadJob(c, service, id)
     const [stored] = await readRows(service.database, job.id, [position])
     if (stored === undefined) {
-      throw new ApiError(
-        'not_found',
-        `There is no row ${position}. The rows are numbered from 1 to ${job.total}.`,
-      )
+      throw requestError('row_not_found', { position, total: job.total })
     }
     const policy = getActionPolicy(c, service)
     return c.json({ success: true as const, data: presentWhole(stored, policy) }, 200)
@@ -252,17 +249,13 @@ function presentWhole(stored: ResultRow, policy: ActionPolicy) {
 function startRow({ cursor, after }: ResultsQuery): RowStart {
   if (after === undefined) return parseRowStart(cursor)
   if (cursor === undefined) return { after, offset: null }
-  throw new ApiError(
-    'invalid_request',
-    '"cursor" and "after" both set the start. Send only one of them.',
-  )
+  throw invalidRequest('"cursor" and "after" both set the start. Send only one of them.')
 }
 
 /** Returns the position after which a page of sorted rows starts; null for the first page. */
 function startPosition(field: SortField, { cursor, after }: ResultsQuery): SortedPosition | null {
   if (after === undefined) return parseSortedCursor(field, cursor)
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     '"after" is a row in the order of the list. Omit it, or omit "sort" and "order".',
   )
 }

@@ -10,7 +10,7 @@ import { VERDICT_BY_REASON } from '../../engine/verdict/reason.ts'
 import { type Class, DEFAULT_REASON_BY_CLASS, type Result } from '../../engine/verdict/verdict.ts'
 import { decideStored } from '../../jobs/results/result-store.ts'
 import type { SortedPosition, SortField } from '../../jobs/results/sorted-results.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { decodeCursor } from '../query.ts'
 import type { JobRow } from './job-row.ts'
 
@@ -112,8 +112,7 @@ export function parseRowStart(cursor: string | undefined): RowStart {
   if (after !== undefined) {
     return { after: Number(after), offset: offset === undefined ? null : Number(offset) }
   }
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     '"cursor" must be the `next_cursor` of an earlier response; omit it to start with the first row',
   )
 }
@@ -132,8 +131,7 @@ export function parseSortedCursor(
   if (sortedBy === field && isKey && Number.isSafeInteger(position)) {
     return { key, position: Number(position) }
   }
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     `"cursor" must be the \`next_cursor\` of an earlier response with the same "sort", here "${field}". Omit it to start with the first row.`,
   )
 }

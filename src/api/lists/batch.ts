@@ -22,7 +22,7 @@ import type { Job } from '../../jobs/job-store.ts'
 import { formatMebibytes, formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { FILE_ROWS_MAX, readBatch } from './emails.ts'
 import {
   jobLinks,
@@ -76,10 +76,7 @@ export function readName(name: unknown): string | null {
   if (name === undefined || name === null) return null
   if (typeof name === 'string' && name.length <= LIST_NAME_LENGTH_MAX)
     return sanitizeText(name) || null
-  throw new ApiError(
-    'invalid_request',
-    `"name" must be a string of at most ${LIST_NAME_LENGTH_MAX} characters.`,
-  )
+  throw invalidRequest(`"name" must be a string of at most ${LIST_NAME_LENGTH_MAX} characters.`)
 }
 
 /** Creates a job from a file. Its columns are returned with the results. */
@@ -138,14 +135,13 @@ export function readExternalOptions(
   if (date !== undefined && date !== '') {
     const given = JSON.stringify(sanitizeText(date, 40))
     if (exportedAt === null)
-      throw invalid(`"external_date" is ${given}; it must be a date such as 2026-03-01.`)
-    if (!isKept) throw invalid(`"external_date" is ${given}, but "keep_external" is not true.`)
+      throw invalidRequest(`"external_date" is ${given}; it must be a date such as 2026-03-01.`)
+    if (!isKept)
+      throw invalidRequest(`"external_date" is ${given}, but "keep_external" is not true.`)
   }
   const ages = { ...settings.externalAges, exportedAt, now: clock.now() }
   return { isKept, reader: isKept ? createExternalReader(dialect, ages) : null }
 }
-
-const invalid = (message: string) => new ApiError('invalid_request', message)
 
 function describeQueued({ id, done }: Job, { isKept, reader }: ExternalOptions): string {
   const queued = `File queued. Check GET /v1/jobs/${id}`
@@ -193,7 +189,7 @@ function checkHeader({ header }: ListDialect): void {
   if (length <= HEADER_LENGTH_MAX) return
   const [given, max] = [length, HEADER_LENGTH_MAX].map(formatNumber)
   const message = `The names of the columns have ${given} characters; a file may have ${max}. Shorten them, or remove columns.`
-  throw new ApiError('invalid_request', message)
+  throw invalidRequest(message)
 }
 
 /** All names of columns together. They are stored with the job, and read with each list of jobs. */
@@ -216,12 +212,17 @@ export async function* readRows(
   let length = 0
   for await (const batch of readList(createReadStream(path), dialect)) {
     count += batch.length
-    if (count > FILE_ROWS_MAX) throw tooManyRows()
-    if (count * dialect.width > FILE_CELLS_MAX) throw tooManyCells(dialect)
+    if (count > FILE_ROWS_MAX) throw requestError('file_rows_exceeded', { max: FILE_ROWS_MAX })
+    if (count * dialect.width > FILE_CELLS_MAX) {
+      const columns = dialect.width
+      const rows = Math.floor(FILE_CELLS_MAX / columns)
+      throw requestError('file_cells_exceeded', { columns, rows })
+    }
     for (const { cells } of isCopied ? batch : []) {
       for (const cell of cells) length += cell.length
     }
-    if (length > COPIES_LENGTH_MAX) throw tooManyCopies()
+    if (length > COPIES_LENGTH_MAX)
+      throw requestError('file_copies_exceeded', { size: formatMebibytes(COPIES_LENGTH_MAX) })
     yield batch
   }
 }
@@ -231,12 +232,6 @@ export async function* readRows(
  * much as a compressed list may have as text.
  */
 const COPIES_LENGTH_MAX = EXPANDED_BYTES_MAX
-
-const tooManyCopies = () =>
-  new ApiError(
-    'payload_too_large',
-    `With a row for each address, the file has more than ${formatMebibytes(COPIES_LENGTH_MAX)}. Split it, remove columns, or set all_addresses to false.`,
-  )
 
 /** Names of the form fields for messages of the detection. */
 const WORDS = {
@@ -270,17 +265,3 @@ const parseColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : t
  * cells of an uncompressed file are fewer, because each takes a byte of its 100 MiB.
  */
 const FILE_CELLS_MAX = 100_000_000
-
-function tooManyCells({ width }: ListDialect): ApiError {
-  const [columns, rows] = [width, Math.floor(FILE_CELLS_MAX / width)].map(formatNumber)
-  return new ApiError(
-    'too_many_emails',
-    `The file has ${columns} columns and more than ${rows} rows, which is the maximum for so many columns. Remove columns, or split it.`,
-  )
-}
-
-const tooManyRows = () =>
-  new ApiError(
-    'too_many_emails',
-    `The file has more than ${formatNumber(FILE_ROWS_MAX)} rows, which is the maximum. Split it.`,
-  )

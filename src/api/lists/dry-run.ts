@@ -7,6 +7,7 @@ import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { creditState, type RateLimitDeps } from '../middleware/rate-limit.ts'
 import {
   type ExternalOptions,
@@ -16,7 +17,6 @@ import {
   readName,
   readRows,
 } from './batch.ts'
-import { emptyList } from './emails.ts'
 import { type QueueDeps, readListOptions } from './queue.ts'
 import type { TextUpload } from './upload.ts'
 
@@ -38,7 +38,8 @@ export async function dryRun(
   const { checkSmtp } = await readListOptions(c, service, options)
   const { dialect, isFound } = await findColumns(upload)
   const preview = await readPreview(path, dialect)
-  if (preview.length === 0) throw emptyList('The list has no rows.')
+  if (preview.length === 0)
+    throw requestError('no_address_given', { what: 'The list has no rows.' })
   const { signal } = c.req.raw
   const counting = { deduplicate, random: service.random, signal }
   const external = readExternalOptions(service, dialect, options)

@@ -1,9 +1,9 @@
 import type { Row } from '../../jobs/import/load-job.ts'
-import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import { ApiError } from '../errors/api-error.ts'
+import type { ApiError } from '../errors/api-error.ts'
 import { formatPath } from '../errors/fault.ts'
 import { checkNames } from '../errors/known-names.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 
 /** Longest list that is answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10
@@ -32,8 +32,7 @@ export function readEmails(
 /** Reads the rows of a batch: `emails`, or `items` that each have an ID. */
 export function readBatch({ emails, items }: { emails?: unknown; items?: unknown }): Row[] {
   if (emails !== undefined && items !== undefined) {
-    throw new ApiError(
-      'invalid_request',
+    throw invalidRequest(
       'The body has both "emails" and "items". Give one of the two: "items" is for addresses with IDs.',
     )
   }
@@ -47,10 +46,7 @@ const ID_LENGTH_MAX = 256
 function readItem(item: unknown, index: number): Row {
   const path = ['items', index]
   if (typeof item !== 'object' || item === null) {
-    throw new ApiError(
-      'invalid_request',
-      `"${formatPath(path)}" is not an object with "email" and "id".`,
-    )
+    throw invalidRequest(`"${formatPath(path)}" is not an object with "email" and "id".`)
   }
   checkNames('body', Object.keys(item), ['email', 'id'], formatPath(path))
   const { email, id = null } = item as { email?: unknown; id?: unknown }
@@ -58,8 +54,7 @@ function readItem(item: unknown, index: number): Row {
   if (id === null) return { text: email, cells: null }
   if (typeof id !== 'string' && typeof id !== 'number') throw notText([...path, 'id'], id)
   if (String(id).length > ID_LENGTH_MAX) {
-    throw new ApiError(
-      'invalid_request',
+    throw invalidRequest(
       `"${formatPath([...path, 'id'])}" is longer than ${ID_LENGTH_MAX} characters, which is the maximum for an ID.`,
     )
   }
@@ -68,12 +63,9 @@ function readItem(item: unknown, index: number): Row {
 
 function readList(field: keyof typeof EXAMPLES, value: unknown, max: number): readonly unknown[] {
   if (!Array.isArray(value)) {
-    throw new ApiError(
-      'emails_required',
-      `The body needs "${field}", an array, such as ${EXAMPLES[field]}.`,
-    )
+    throw requestError('emails_missing', { field, example: EXAMPLES[field] })
   }
-  if (value.length === 0) throw emptyList(`"${field}" is empty.`)
+  if (value.length === 0) throw requestError('no_address_given', { what: `"${field}" is empty.` })
   if (value.length > max) throw tooMany(value.length, max)
   return value
 }
@@ -84,19 +76,10 @@ const EXAMPLES = {
   items: '{"items": [{"email": "user@example.com", "id": "1"}]}',
 }
 
-export const emptyList = (what: string) =>
-  new ApiError('empty_list', `${what} Give at least one address.`)
-
 /** Reports the length of the list, the limit, and the endpoint that takes longer lists. */
 function tooMany(length: number, max: number): ApiError {
-  const [count, limit] = [length, max].map(formatNumber)
-  const where = LARGER_ENDPOINTS.find(([, most]) => length <= most)?.[0]
-  return new ApiError(
-    'too_many_emails',
-    `The list has ${count} addresses; this endpoint accepts at most ${limit}. ${
-      where === undefined ? 'Split the list' : `Use ${where}`
-    }.`,
-  )
+  const endpoint = LARGER_ENDPOINTS.find(([, most]) => length <= most)?.[0]
+  return requestError('list_too_long', { count: length, max, endpoint })
 }
 
 const LARGER_ENDPOINTS: readonly [path: string, max: number][] = [
@@ -106,8 +89,5 @@ const LARGER_ENDPOINTS: readonly [path: string, max: number][] = [
 
 function notText(path: readonly PropertyKey[], value: unknown): ApiError {
   const excerpt = sanitizeText(JSON.stringify(value) ?? 'missing', 40)
-  return new ApiError(
-    'invalid_request',
-    `"${formatPath(path)}" is ${excerpt}; it must be a string.`,
-  )
+  return invalidRequest(`"${formatPath(path)}" is ${excerpt}; it must be a string.`)
 }

@@ -7,7 +7,7 @@ import type { EventKind } from '../../webhooks/event-types.ts'
 import { type JobWebhook, newJobWebhook } from '../../webhooks/job-webhook.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { withOrigin } from '../request-context.ts'
 
 export type JobOptionDeps = Pick<
@@ -41,7 +41,7 @@ export type GivenMetadata = Readonly<Record<string, unknown>> | null | undefined
 export function readMetadata(metadata: GivenMetadata): Metadata {
   if (metadata === undefined || metadata === null) return {}
   const checked = checkMetadata(metadata)
-  if ('fault' in checked) throw invalid(`"metadata" ${checked.fault}`)
+  if ('fault' in checked) throw invalidRequest(`"metadata" ${checked.fault}`)
   return checked.metadata
 }
 
@@ -58,7 +58,7 @@ export function parseMetadataField(text: string | undefined): GivenMetadata {
   if (text === undefined || text === '') return undefined
   const value = parseJson(text)
   if (typeof value === 'object' && !Array.isArray(value)) return value as GivenMetadata
-  throw invalid(
+  throw invalidRequest(
     `"metadata" is ${sanitizeText(JSON.stringify(value ?? text), 60)}; it must be an object such as {"customer": "42"}.`,
   )
 }
@@ -71,5 +71,3 @@ function parseJson(text: string): unknown {
     return undefined
   }
 }
-
-const invalid = (message: string) => new ApiError('invalid_request', message)

@@ -1,10 +1,9 @@
 import type { Context } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
-import { MINUTE, SECOND } from '../../platform/clock.ts'
 import { limitByAccount } from '../account-share.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { holdPlace } from '../middleware/admission.ts'
 
 export type ListLimitDeps = Pick<ApiDeps, 'disk' | 'limitLargeLists' | 'metrics'>
@@ -71,9 +70,5 @@ export const requireDiskSpace =
     const { isLow } = await service.disk()
     if (!isLow || c.get('replay')?.stored) return
     service.metrics.refused('disk')
-    throw new ApiError(
-      'insufficient_storage',
-      'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
-      { retryAfterS: MINUTE / SECOND },
-    )
+    throw requestError('disk_full')
   }

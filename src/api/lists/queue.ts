@@ -6,7 +6,7 @@ import { estimatedTime } from '../../jobs/waits/estimate.ts'
 import { downloadUrl } from '../../webhooks/event.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import {
   type GivenMetadata,
@@ -134,10 +134,7 @@ export const jobLinks = ({ settings: { baseUrl } }: QueueDeps, { id }: Job) => (
 export function readNotify(c: Context<Env>, notify: boolean | null | undefined): boolean {
   if (!notify) return false
   if (c.get('caller').account.email !== null) return true
-  throw new ApiError(
-    'invalid_request',
-    '"notify" is true, but the account has no email address. Set one with PATCH /v1/account or "ev accounts set-email", or omit "notify".',
-  )
+  throw requestError('notice_without_email')
 }
 
 /** Options that bulk, batch and file requests share. */

@@ -17,8 +17,9 @@ import { formatNumber } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import type { ApiError } from '../errors/api-error.ts'
 import { checkNames } from '../errors/known-names.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { isGzip } from '../middleware/body.ts'
 import { FileRequest } from '../schemas/verify.ts'
 import { parseMetadataField } from './job-options.ts'
@@ -72,7 +73,7 @@ function checkFields(fields: Upload['fields']): void {
     const max = LENGTHS_MAX.get(name)
     if (max === undefined || text.length <= max) continue
     const message = `"${name}" has ${formatNumber(text.length)} characters; it must have at most ${formatNumber(max)}.`
-    throw new ApiError('invalid_request', message)
+    throw invalidRequest(message)
   }
 }
 
@@ -84,33 +85,19 @@ const LENGTHS_MAX = new Map(
   }),
 )
 
-/** A full disk usually recovers within seconds. */
-const STORE_RETRY_S = 5
-
-const CURL_HINT = ', as curl does with -F file=@list.csv.'
-
 export function toApiError(fault: UploadFault): ApiError {
   const { kind, message, cause } = fault
   switch (kind) {
     case 'no-form':
-      return new ApiError(
-        'unsupported_media_type',
-        `Send the file as multipart/form-data${CURL_HINT}`,
-      )
+      return requestError('file_form_required')
     case 'too-large':
-      return new ApiError('payload_too_large', `The file has ${message}. Split it.`)
-    case 'not-stored': {
-      const sentence = 'The file cannot be stored right now. Try again.'
-      return new ApiError('service_unavailable', sentence, { retryAfterS: STORE_RETRY_S, cause })
-    }
+      return requestError('file_too_large', { fault: `The file has ${message}.` })
+    case 'not-stored':
+      return requestError('file_not_stored', { cause })
     case 'cut-off':
-      return new ApiError('request_timeout', 'The request body is incomplete.')
+      return requestError('file_cut_off')
     case 'malformed':
-      return new ApiError(
-        'invalid_request',
-        `The form cannot be read: ${message}. Send multipart/form-data${CURL_HINT}`,
-        { cause },
-      )
+      return requestError('file_form_invalid', { fault: message, cause })
     default:
       return kind satisfies never
   }
@@ -196,10 +183,7 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
   if (text === 'true' || text === '1') return true
   if (text === 'false' || text === '0') return false
   const excerpt = sanitizeText(text, 40)
-  throw new ApiError(
-    'invalid_request',
-    `"${field}" is ${JSON.stringify(excerpt)}; it must be true or false.`,
-  )
+  throw invalidRequest(`"${field}" is ${JSON.stringify(excerpt)}; it must be true or false.`)
 }
 
 /** Options of a file, from a form or a JSON body. */

@@ -8,7 +8,7 @@ import { SECOND } from '../../platform/clock.ts'
 import { limitByAccount } from '../account-share.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { readName } from './batch.ts'
 import { type QueueDeps, readListOptions } from './queue.ts'
 import { type FileOptions, type ListUpload, toApiError } from './upload.ts'
@@ -83,17 +83,11 @@ export function listDownloads(service: UrlDownloadDeps) {
 
 function readAccess(url: string, s3: S3Fields | undefined): S3Access | undefined {
   if (isS3Url(url) && s3 === undefined) {
-    throw new ApiError(
-      'invalid_list_url',
-      '"url" begins with s3://, so the body needs "s3" with the region and the credentials of the bucket.',
-    )
+    throw requestError('s3_access_missing')
   }
   if (s3 === undefined) return undefined
   if (!isS3Url(url)) {
-    throw new ApiError(
-      'invalid_list_url',
-      'The body has "s3", so "url" must have the form s3://bucket/key.',
-    )
+    throw requestError('s3_url_required')
   }
   return {
     endpoint: s3.endpoint,
@@ -111,18 +105,7 @@ function toDownloadError(error: unknown): unknown {
   if (error instanceof UploadFault) return toApiError(error)
   if (!(error instanceof DownloadFault)) return error
   const { kind, message } = error
-  if (kind === 'too_large') return new ApiError('payload_too_large', `${message} Split it.`)
-  const hint = kind === 'not_public' ? PUBLIC_HINT : ''
-  return new ApiError(CODES[kind], `${message}${hint}`)
+  return kind === 'too_large'
+    ? requestError('file_too_large', { fault: message })
+    : requestError('list_not_fetched', { kind, fault: message })
 }
-
-const CODES = {
-  invalid_url: 'invalid_list_url',
-  not_public: 'invalid_list_url',
-  unreachable: 'list_unreachable',
-  denied: 'list_access_denied',
-  status: 'list_http_error',
-} as const
-
-const PUBLIC_HINT =
-  ' Lists are only fetched from public addresses; the admin can allow others with --list-allow-ranges.'

@@ -2,16 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import { promisify } from 'node:util'
 import { gunzip as gunzipCallback } from 'node:zlib'
 import type { Context } from 'hono'
-import { formatNumber } from '../../platform/format.ts'
 import {
   JsonError,
   type JsonLimit,
   type JsonLimits,
   readJsonText,
 } from '../../platform/json-reader.ts'
-import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 
 export type BodyRule = {
   readonly bytesMax: number
@@ -32,18 +31,13 @@ export function checkBodyHeaders(
   const { req } = c
   const encoding = req.header('Content-Encoding')
   if (encoding !== undefined && !isAccepted(encoding, gzip)) {
-    throw new ApiError(
-      'unsupported_media_type',
-      `Unsupported Content-Encoding. Send the body uncompressed${gzip ? ', or with gzip' : ''}.`,
-    )
+    throw requestError('encoding_not_supported', { gzip })
   }
   const length = req.header('Content-Length')
-  if (length !== undefined && Number(length) > bytesMax) throw tooLarge(bytesMax)
+  if (length !== undefined && Number(length) > bytesMax)
+    throw requestError('body_too_large', { bytesMax })
   if (kind === 'json' && hasBody(c) && !isJson(req.header('Content-Type'))) {
-    throw new ApiError(
-      'unsupported_media_type',
-      'Unsupported Content-Type. Send the body as application/json.',
-    )
+    throw requestError('content_type_not_supported', { accepted: JSON_ONLY })
   }
 }
 
@@ -78,17 +72,18 @@ export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<v
   const type = c.req.header('Content-Type')
   if (isJson(type)) return readJson(c, rule)
   if (type === undefined || !FORM_TYPE.test(type)) {
-    throw new ApiError(
-      'unsupported_media_type',
-      'Unsupported Content-Type. Send the body as application/json, application/x-www-form-urlencoded or multipart/form-data.',
-    )
+    throw requestError('content_type_not_supported', { accepted: JSON_OR_FORM })
   }
   const bytes = await readBytes(c, rule.bytesMax)
-  if (countParts(bytes, type) > FORM_PARTS_MAX) throw tooManyParts()
+  if (countParts(bytes, type) > FORM_PARTS_MAX)
+    throw requestError('form_fields_exceeded', { max: FORM_PARTS_MAX })
   const fields = textFields(await parseForm(bytes, type))
   c.set('body', Buffer.from(JSON.stringify(fields)))
   c.set('json', fields)
 }
+
+const JSON_ONLY = ['application/json']
+const JSON_OR_FORM = [...JSON_ONLY, 'application/x-www-form-urlencoded', 'multipart/form-data']
 
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data) *(?:;|$)/i
 
@@ -104,18 +99,12 @@ function countParts(bytes: Uint8Array, type: string): number {
   return count
 }
 
-const tooManyParts = () =>
-  new ApiError(
-    'payload_too_large',
-    `The form has more than ${formatNumber(FORM_PARTS_MAX)} fields, which is the maximum.`,
-  )
-
 async function parseForm(bytes: Uint8Array, type: string): Promise<FormData> {
   const response = new Response(new Uint8Array(bytes), { headers: { 'Content-Type': type } })
   try {
     return await response.formData()
   } catch (cause) {
-    throw new ApiError('invalid_request', 'The request body is not a valid form.', { cause })
+    throw requestError('form_invalid', { cause })
   }
 }
 
@@ -155,17 +144,18 @@ async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array>
     if (bytes.byteLength <= bytesMax) return bytes
   } catch (error) {
     if (error instanceof ApiError) throw error
-    throw new ApiError('invalid_request', 'The request body is incomplete.', { cause: error })
+    throw requestError('body_incomplete', { cause: error })
   }
-  throw tooLarge(bytesMax)
+  throw requestError('body_too_large', { bytesMax })
 }
 
 async function expand(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
   try {
     return await gunzip(bytes, { maxOutputLength: bytesMax })
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax)
-    throw new ApiError('invalid_request', 'The request body is not valid gzip.', { cause })
+    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
+      throw requestError('body_too_large', { bytesMax })
+    throw requestError('gzip_invalid', { cause })
   }
 }
 
@@ -176,17 +166,10 @@ async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array
   let length = 0
   for await (const chunk of c.req.raw.body ?? []) {
     length += chunk.byteLength
-    if (length > bytesMax) throw tooLarge(bytesMax)
+    if (length > bytesMax) throw requestError('body_too_large', { bytesMax })
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
-}
-
-function tooLarge(bytesMax: number): ApiError {
-  return new ApiError(
-    'payload_too_large',
-    `The request body is larger than ${bytesMax} bytes, the limit of this endpoint.`,
-  )
 }
 
 /** A byte order mark, which parsers may ignore (RFC 8259 §8.1). */
@@ -195,8 +178,7 @@ const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf'
 async function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): Promise<unknown> {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(text)) {
-    const message = `The request body is not valid UTF-8 at byte ${firstInvalidByte(text)}.`
-    throw new ApiError('invalid_json', message)
+    throw requestError('utf8_invalid', { at: firstInvalidByte(text) })
   }
   const start = text.toString('latin1', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   if (isBlank(text, start)) return {}
@@ -217,21 +199,16 @@ function isBlank(bytes: Buffer, start: number): boolean {
 const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 function toBodyError({ message, at, limit }: JsonError, start: number, limits: JsonLimits) {
-  if (limit === null) {
-    const sentence = `The request body is not valid JSON: ${message} at byte ${start + at}.`
-    return new ApiError('invalid_json', sanitizeText(sentence))
-  }
-  const max = formatNumber(limits[limit])
-  return limit === 'depthMax'
-    ? new ApiError('invalid_json', `The request body is nested deeper than ${max} levels.`)
-    : new ApiError('payload_too_large', `The request body has ${EXCESSES[limit](max)}.`)
+  if (limit === null) return requestError('json_invalid', { fault: message, at: start + at })
+  return requestError(EXCESSES[limit], { max: limits[limit] })
 }
 
-const EXCESSES: Readonly<Record<Exclude<JsonLimit, 'depthMax'>, (max: string) => string>> = {
-  fieldsMax: max => `an object with more than ${max} fields, which is the maximum`,
-  valuesMax: max => `more than ${max} values, the limit of this endpoint. Split it`,
-  tokenBytesMax: max => `a text or a number of more than ${max} bytes, which is the maximum`,
-}
+const EXCESSES = {
+  depthMax: 'json_depth_exceeded',
+  fieldsMax: 'json_fields_exceeded',
+  valuesMax: 'json_values_exceeded',
+  tokenBytesMax: 'json_token_too_long',
+} as const satisfies Readonly<Record<JsonLimit, string>>
 
 /** Finds the first invalid byte: blocks are checked first, because comparing bytes is slow. */
 function firstInvalidByte(bytes: Buffer): number {

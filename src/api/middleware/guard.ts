@@ -14,8 +14,9 @@ import { lacksSecondFactor } from '../../accounts/people/second-factor.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Admitted, Caller, DashboardSession, Env, Replay } from '../context.ts'
-import { type ApiCode, ApiError } from '../errors/api-error.ts'
+import type { ApiCode } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { allowOrigin } from '../headers.ts'
 import type { LastUsed } from '../last-used.ts'
 import type { ServiceDeps } from '../service.ts'
@@ -217,7 +218,7 @@ function holdVerifying(c: Context<Env>, { capacity }: GuardDeps): void {
 
 /** Identifies the caller, and checks whether its key permits the request. */
 async function checkCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): Promise<Caller> {
-  if (c.req.method === 'POST' && service.isStopping()) throw stopping()
+  if (c.req.method === 'POST' && service.isStopping()) throw requestError('service_stopping')
   const caller = await identifyCaller(c, service, rule)
   c.set('caller', caller)
   service.lastUsed.note(caller.key.id)
@@ -255,33 +256,21 @@ function identifyCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): P
 
 function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope | null): void {
   if (!ipAllowed(key, c.get('ip'))) {
-    throw new ApiError(
-      'ip_restricted',
-      'This API key does not allow requests from this IP address.',
-    )
+    throw requestError('ip_not_allowed')
   }
   const site = c.req.header('Origin') ?? c.req.header('Referer') ?? null
   if (!domainAllowed(key, site)) {
-    throw new ApiError(
-      'domain_restricted',
-      'This API key does not allow requests from this domain.',
-    )
+    throw requestError('domain_not_allowed')
   }
   if (scope === null) return
   if (!permits(key.scopes, scope)) {
-    throw new ApiError('insufficient_scope', `This API key does not have the scope ${scope}.`)
+    throw requestError('scope_missing', { scope })
   }
   if (key.isTest && !isForTestKeys(scope)) {
-    throw new ApiError(
-      'insufficient_scope',
-      `A test key cannot use the scope ${scope}. Use a live key.`,
-    )
+    throw requestError('test_key', { scope })
   }
   if (scope === 'accounts:write' && account.operator !== 1) {
-    throw new ApiError(
-      'insufficient_scope',
-      'Only keys of an admin account can manage accounts. To make an account an admin, run "ev accounts set-admin".',
-    )
+    throw requestError('admin_required')
   }
 }
 
@@ -335,11 +324,8 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): bool
   if (value === undefined || value === 'false' || !takesSandbox(scope)) return false
   if (value === 'true') return true
   // A misspelled value must not cause a charge.
-  throw new ApiError('invalid_request', 'X-EV-Sandbox must be true or false.')
+  throw invalidRequest('X-EV-Sandbox must be true or false.')
 }
-
-const stopping = () =>
-  new ApiError('service_unavailable', 'The service is stopping. Try again.', { retryAfterS: 5 })
 
 /** Returns the value of the header that has the key of a request. */
 const readSentKey = ({ req }: Context<Env>, { keyHeader }: GuardRule): string | undefined =>
@@ -356,14 +342,18 @@ async function authenticate(
 ): Promise<Caller> {
   const text = (keyHeader === undefined ? BEARER : BEARER_OR_BARE).exec(sent ?? '')?.[1]
   // A mistyped or invented key is refused by its checksum, without a query.
-  if (text === undefined || !isWellFormed(text)) throw unauthenticated(keyHeader)
+  if (text === undefined || !isWellFormed(text))
+    throw requestError('key_missing', { header: keyHeader })
   const { database, clock } = service
   const hash = hashSecret(text)
   const found = await getCachedKey(database, hash)
   if (found === null)
-    throw (await isRevoked(database, hash)) ? revoked() : unauthenticated(keyHeader)
+    throw (await isRevoked(database, hash))
+      ? requestError('key_revoked')
+      : requestError('key_missing', { header: keyHeader })
   const now = clock.now()
-  if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now)) throw expired()
+  if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now))
+    throw requestError('key_expired')
   return toCaller(service, { ...found, person: null })
 }
 
@@ -377,17 +367,14 @@ async function authenticateSession(
 ): Promise<Caller> {
   const found = await findPrincipal(service.database, keyId)
   const now = service.clock.now()
-  if (found === null || isExpired(found.key.expiresAt, now)) throw signedOut()
-  if (isExpired(secretExpiresAt, now)) throw signedOut()
-  if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
+  if (found === null || isExpired(found.key.expiresAt, now)) throw requestError('session_ended')
+  if (isExpired(secretExpiresAt, now)) throw requestError('session_ended')
+  if (!permits(found.key.scopes, 'dashboard')) throw requestError('session_ended')
   const { account, person } = found
   if (person === null) {
-    if (account.two_factor_required === 1) throw signedOut()
+    if (account.two_factor_required === 1) throw requestError('session_ended')
   } else if (lacksSecondFactor(account, person)) {
-    throw new ApiError(
-      'insufficient_scope',
-      'The account requires a second factor, which you have not set up yet.',
-    )
+    throw requestError('second_factor_missing')
   }
   return toCaller(service, { ...found, secretExpiresAt })
 }
@@ -397,23 +384,6 @@ const toCaller = ({ settings }: GuardDeps, { account, ...found }: Principal): Ca
   ...found,
   plan: findPlan(settings.plans, account.plan),
 })
-
-const signedOut = () =>
-  new ApiError(
-    'authentication_error',
-    'The API key of this session was revoked, has expired, or no longer has access to the dashboard. Sign in again.',
-  )
-
-const unauthenticated = (keyHeader: string | undefined) =>
-  new ApiError(
-    'authentication_error',
-    `Missing or invalid API key. Send the header ${keyHeader ?? 'Authorization'}: ${keyHeader === undefined ? 'Bearer ' : ''}<API_KEY>.`,
-  )
-
-const expired = () =>
-  new ApiError('key_expired', 'This API key has expired or was rotated. Use a valid key.')
-
-const revoked = () => new ApiError('key_revoked', 'This API key was revoked. Use another key.')
 
 /** The name of the scheme is case-insensitive (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i

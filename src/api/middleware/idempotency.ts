@@ -9,7 +9,7 @@ import {
 } from '../../accounts/idempotency.ts'
 import { type BeforeCommit, type Trx, writeWith } from '../../db/database.ts'
 import type { Env, Replay } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import type { ServiceDeps } from '../service.ts'
 
 export type IdempotencyDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
@@ -93,13 +93,7 @@ async function storeAnswer(
   }
   if (await saveResponse(trx, row, now - REPLAY_MS)) return
   // Another process of the service stored a response first; a retry gets that one.
-  throw new ApiError(
-    'idempotency_in_progress',
-    'Another request with this Idempotency-Key finished first. Repeat the request.',
-    {
-      retryAfterS: 1,
-    },
-  )
+  throw requestError('request_finished_first')
 }
 
 /** Idempotency-Keys of requests that this process is processing. */
@@ -115,7 +109,7 @@ export class KeysInFlight {
   /** Locks a key of an API key. Throws ApiError if it is locked. Returns the function that unlocks. */
   start(keyId: string, key: string): () => void {
     const lock = `${keyId} ${key}`
-    if (this.#locks.has(lock)) throw inProgress()
+    if (this.#locks.has(lock)) throw requestError('request_in_progress')
     this.#locks.add(lock)
     return () => {
       this.#locks.delete(lock)
@@ -185,22 +179,10 @@ function findStored(c: Context<Env>, { database, clock }: IdempotencyDeps, key: 
 
 function checkKey(key: string): void {
   if (PRINTABLE.test(key)) return
-  throw new ApiError(
-    'invalid_request',
-    'Idempotency-Key must have 1 to 255 printable ASCII characters.',
-  )
+  throw invalidRequest('Idempotency-Key must have 1 to 255 printable ASCII characters.')
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/
-
-const inProgress = () =>
-  new ApiError(
-    'idempotency_in_progress',
-    'A request with this Idempotency-Key is in progress. Try again later.',
-    {
-      retryAfterS: 1,
-    },
-  )
 
 /** The query and the sandbox header are part of the request, too. */
 function createFingerprint(c: Context<Env>, body: Uint8Array): string {
@@ -216,9 +198,7 @@ function repeat(
   fingerprint: string,
 ): Response {
   if (stored.fingerprint !== fingerprint) {
-    const message =
-      'This Idempotency-Key was used for another request. Use a new key for each request.'
-    throw new ApiError('idempotency_mismatch', message)
+    throw requestError('idempotency_key_reused')
   }
   c.header('Idempotency-Replayed', 'true')
   return sendStored(c, JSON.parse(service.secretBox.decrypt(stored.answer)), stored.status)

@@ -6,7 +6,8 @@ import { MINUTE, SECOND } from '../../platform/clock.ts'
 import { formatDurationInWords } from '../../platform/format.ts'
 import type { OperationError } from '../../platform/operation-error.ts'
 import type { Admitted, Caller, Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import type { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ServiceDeps } from '../service.ts'
 import {
@@ -170,8 +171,6 @@ function rateLimited(
   const retryAfterS = Math.max(1, Math.ceil((resetAt - service.clock.now()) / SECOND))
   const wait = formatDurationInWords(retryAfterS * SECOND, Math.ceil)
   const setting = describeSetting(bucket, ip)
-  const message = `Rate limit exceeded: ${describeLimit(bucket, ip)}. Try again in ${wait}.`
-  return new ApiError('rate_limit', setting === null ? message : `${message} ${setting}`, {
-    retryAfterS,
-  })
+  const limit = describeLimit(bucket, ip)
+  return requestError('rate_limit_exceeded', { limit, wait, setting, retryAfterS })
 }

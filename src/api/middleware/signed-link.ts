@@ -3,7 +3,7 @@ import { findPrincipal, type Principal } from '../../accounts/people/principal.t
 import { isSignedLink } from '../../accounts/signed-link.ts'
 import { SECOND } from '../../platform/clock.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import type { ServiceDeps } from '../service.ts'
 
 export type LinkDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
@@ -16,18 +16,12 @@ export async function authenticateLink(c: Context<Env>, service: LinkDeps): Prom
   const { pathname, search } = new URL(c.req.url)
   const found = await findPrincipal(service.database, c.req.query('key_id') ?? '')
   if (found === null || !isSignedLink(service, found.key, `${pathname}${search}`)) {
-    throw invalidLink()
+    throw requestError('link_invalid')
   }
   const now = service.clock.now()
   const expiresAt = Number(c.req.query('expires')) * SECOND
   if (!(now < expiresAt) || (found.key.expiresAt !== null && found.key.expiresAt <= now)) {
-    throw new ApiError('key_expired', 'This link has expired. Create a new one.')
+    throw requestError('link_expired')
   }
   return found
 }
-
-const invalidLink = () =>
-  new ApiError(
-    'authentication_error',
-    'This link is not valid: it was changed, or its API key was rotated or revoked. Create a new one.',
-  )

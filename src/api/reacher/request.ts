@@ -1,4 +1,4 @@
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { BATCH_MAX, readEmails } from '../lists/emails.ts'
 import { readEmail } from '../verify/ask.ts'
 
@@ -22,7 +22,7 @@ export function readCheck(body: unknown): string {
   const fields = readFields(body)
   const { to_email } = fields
   if (to_email === undefined || to_email === null || to_email === '') {
-    throw new ApiError('invalid_request', 'to_email field is required.')
+    throw invalidRequest('to_email field is required.')
   }
   return readEmail(to_email, 'to_email')
 }
@@ -31,15 +31,16 @@ export function readCheck(body: unknown): string {
 export function readInput(body: unknown): string[] {
   const { input, input_type } = readFields(body)
   if (input_type !== undefined && input_type !== 'array') {
-    throw new ApiError('invalid_request', '"input_type" must be "array".')
+    throw invalidRequest('"input_type" must be "array".')
   }
-  if (Array.isArray(input) && input.length === 0) throw new ApiError('empty_list', 'Empty input')
+  if (Array.isArray(input) && input.length === 0)
+    throw requestError('no_address_given', { what: '"input" is empty.' })
   return readEmails(input, BATCH_MAX, 'input')
 }
 
 function readFields(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new ApiError('invalid_request', 'The body must be a JSON object.')
+    throw invalidRequest('The body must be a JSON object.')
   }
   const fields = body as Readonly<Record<string, unknown>>
   for (const [name, why] of Object.entries(REFUSED)) {
@@ -56,4 +57,4 @@ function readFields(body: unknown): Readonly<Record<string, unknown>> {
 const isSet = (value: unknown) => value !== undefined && value !== null
 
 const refused = (name: string, why: string) =>
-  new ApiError('invalid_request', `"${name}" is not accepted. ${why} Omit "${name}".`)
+  invalidRequest(`"${name}" is not accepted. ${why} Omit "${name}".`)

@@ -6,7 +6,7 @@ import { findJobId, JOB_NUMBER_MAX } from '../../jobs/job-number.ts'
 import { DEFAULT_JOB_OPTIONS, type Job } from '../../jobs/job-store.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { type LoadJobDeps, loadJob } from '../jobs/load-job.ts'
 import { type ListLimitDeps, requireDiskSpace } from '../lists/limits.ts'
 import { type QueueDeps, queueList, toChunks } from '../lists/queue.ts'
@@ -133,10 +133,7 @@ async function listResults(c: Context<Env>, service: ReacherDeps): Promise<Respo
   const { format, ...range } = c.req.valid('query' as never) as z.infer<typeof RESULTS_QUERY>
   const job = await loadNumbered(c, service)
   if (job.finished_at === null) {
-    throw new ApiError(
-      'invalid_request',
-      `Job ${job.number} is still running, please try again later`,
-    )
+    throw invalidRequest(`Job ${job.number} is still running, please try again later`)
   }
   return format === 'csv' ? answerCsv(c, service, job, range) : answerJson(c, service, job, range)
 }

@@ -14,6 +14,16 @@ export const ErrorBody = z
       example: 'Job job_xyz789 does not exist.',
     }),
     code: z.enum(CODES).openapi({ description: 'Machine-readable code.', example: 'not_found' }),
+    reason: z.string().optional().openapi({
+      description:
+        'What was refused, in more detail than `code`, for texts of your own. New reasons may be added.',
+      example: 'job_not_found',
+    }),
+    remedy: z.string().optional().openapi({
+      description:
+        'The last part of `error`, if it says what to do in terms of this API. A program for people can replace it.',
+      example: 'Create another key first, or delete it with force=true.',
+    }),
     request_id: z.string().openapi({
       description: 'ID of the request. The header `X-Request-Id` and the log contain it too.',
       example: 'req_01hx',

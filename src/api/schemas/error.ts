@@ -4,9 +4,10 @@ import { jobError } from '../../jobs/errors.ts'
 import type { OperationError } from '../../platform/operation-error.ts'
 import { webhookError } from '../../webhooks/errors.ts'
 import { EVENT_KINDS } from '../../webhooks/event-types.ts'
-import { type ApiCode, INTERNAL_ERROR, STATUS } from '../errors/api-error.ts'
+import { type ApiCode, ApiError, STATUS } from '../errors/api-error.ts'
 import { errorBody } from '../errors/errors.ts'
 import { answerOperation } from '../errors/operations.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import { SIMULATED_ERRORS } from '../verify/sandbox.ts'
 import { ErrorBody } from './answers.ts'
 import { type ResponseHeader, responseHeaders } from './headers.ts'
@@ -176,68 +177,93 @@ const TITLES: Readonly<Record<number, string>> = {
 
 const simulatedName = ({ body }: (typeof SIMULATED_ERRORS)[number]) => `simulated_${body.error}`
 
-const errorExample = (code: string, error: string | OperationError) => ({
-  value: errorBody(
-    code as ApiCode,
-    typeof error === 'string' ? error : answerOperation(error).message,
-    'req_01hx',
-  ),
+const errorExample = (error: ApiError | OperationError) => ({
+  value: errorBody(error instanceof ApiError ? error : answerOperation(error), 'req_01hx'),
 })
 
 const ANY_JOB = 'job_xyz789'
 
 /** An error for each code that operations document. Tests get the same from the service. */
 const EXAMPLES = {
-  invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
-  invalid_json: 'The request body is not valid JSON: unexpected end at byte 9.',
-  invalid_email: 'Invalid email format: There is no @: write the address as name@domain.',
-  emails_required: 'The body needs "emails", an array, such as {"emails": ["user@example.com"]}.',
-  empty_list: '"emails" is empty. Give at least one address.',
-  too_many_emails:
-    'The list has 10,001 addresses; this endpoint accepts at most 10,000. Use POST /v1/verify/batch.',
+  invalid_request: invalidRequest('"limit" in the query is "1000"; it must be at most 200.'),
+  invalid_json: requestError('json_invalid', { fault: 'unexpected end', at: 9 }),
+  invalid_email: requestError('address_not_valid', {
+    fault: 'There is no @: write the address as name@domain.',
+  }),
+  emails_required: requestError('emails_missing', {
+    field: 'emails',
+    example: '{"emails": ["user@example.com"]}',
+  }),
+  empty_list: requestError('no_address_given', { what: '"emails" is empty.' }),
+  too_many_emails: requestError('list_too_long', {
+    count: 10_001,
+    max: 10_000,
+    endpoint: 'POST /v1/verify/batch',
+  }),
   invalid_webhook_url: webhookError('webhook_url_rejected', {
     field: 'url',
     url: 'http://a.example',
     fault: 'It must begin with https://.',
     isPrivate: false,
   }),
-  invalid_list_url: 'The URL of the list is not allowed. It must begin with https://.',
-  list_unreachable: 'The list cannot be fetched from files.example.com. No data arrived for 30 s.',
-  list_access_denied:
-    'The list cannot be fetched from files.example.com. The server answered with 403. Use a URL that needs no sign-in, such as a presigned one that has not expired.',
-  list_http_error:
-    'The list cannot be fetched from files.example.com. The server answered with 404. Check the URL.',
-  invalid_event: `"events" has "batch.done"; it takes ${EVENT_KINDS.join(', ')}.`,
-  authentication_error:
-    'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
-  key_expired: 'This API key has expired or was rotated. Use a valid key.',
-  key_revoked: 'This API key was revoked. Use another key.',
-  insufficient_scope: 'This API key does not have the scope verify:single.',
-  ip_restricted: 'This API key does not allow requests from this IP address.',
-  domain_restricted: 'This API key does not allow requests from this domain.',
+  invalid_list_url: requestError('list_not_fetched', {
+    kind: 'invalid_url',
+    fault: 'The URL of the list is not allowed. It must begin with https://.',
+  }),
+  list_unreachable: requestError('list_not_fetched', {
+    kind: 'unreachable',
+    fault: 'The list cannot be fetched from files.example.com. No data arrived for 30 s.',
+  }),
+  list_access_denied: requestError('list_not_fetched', {
+    kind: 'denied',
+    fault:
+      'The list cannot be fetched from files.example.com. The server answered with 403. Use a URL that needs no sign-in, such as a presigned one that has not expired.',
+  }),
+  list_http_error: requestError('list_not_fetched', {
+    kind: 'status',
+    fault:
+      'The list cannot be fetched from files.example.com. The server answered with 404. Check the URL.',
+  }),
+  invalid_event: new ApiError(
+    'invalid_event',
+    `"events" has "batch.done"; it takes ${EVENT_KINDS.join(', ')}.`,
+  ),
+  authentication_error: requestError('key_missing', { header: undefined }),
+  key_expired: requestError('key_expired'),
+  key_revoked: requestError('key_revoked'),
+  insufficient_scope: requestError('scope_missing', { scope: 'verify:single' }),
+  ip_restricted: requestError('ip_not_allowed'),
+  domain_restricted: requestError('domain_not_allowed'),
   not_found: jobError('job_not_found', { id: ANY_JOB }),
-  request_timeout: 'The request body did not arrive in time.',
+  request_timeout: requestError('body_late'),
   last_key: accountError('last_key', { id: 'key_1', accountName: 'acc_1' }),
   account_exists: accountError('account_exists', { id: 'acc_02', name: 'Shop' }),
-  job_not_ready:
-    'The job is processing. Its results are available when it is completed. Add ?partial=true to get the existing ones.',
+  job_not_ready: requestError('results_incomplete', {
+    state: 'processing',
+    partial: 'Add ?partial=true',
+  }),
   job_not_cancellable: jobError('job_not_cancellable', { id: ANY_JOB, state: 'completed' }),
   job_not_finishable: jobError('job_not_finishable', { id: ANY_JOB, state: 'cancelled' }),
   job_not_resumable: jobError('job_not_resumable', { id: ANY_JOB, state: 'completed' }),
   job_not_reverifiable: jobError('job_not_reverifiable', {
     id: ANY_JOB,
     state: 'processing',
-    isList: true,
   }),
-  idempotency_in_progress: 'A request with this Idempotency-Key is in progress. Try again later.',
-  idempotency_mismatch:
-    'This Idempotency-Key was used for another request. Use a new key for each request.',
-  payload_too_large: 'The request body is larger than 16384 bytes, the limit of this endpoint.',
-  unsupported_media_type: 'Unsupported Content-Type. Send the body as application/json.',
-  expectation_failed: 'Unsupported Expect header. Only 100-continue is supported.',
-  headers_too_large: 'The request headers are too large.',
-  rate_limit:
-    'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 seconds. The admin of this service can change the plan with ev accounts set-plan, or the limit in "plans" of the config file.',
+  idempotency_in_progress: requestError('request_in_progress'),
+  idempotency_mismatch: requestError('idempotency_key_reused'),
+  payload_too_large: requestError('body_too_large', { bytesMax: 16_384 }),
+  unsupported_media_type: requestError('content_type_not_supported', {
+    accepted: ['application/json'],
+  }),
+  expectation_failed: requestError('expectation_not_supported'),
+  headers_too_large: requestError('headers_too_large'),
+  rate_limit: requestError('rate_limit_exceeded', {
+    limit: '10 requests a minute in your plan',
+    wait: '42 seconds',
+    setting:
+      'The admin of this service can change the plan with ev accounts set-plan, or the limit in "plans" of the config file.',
+    retryAfterS: 42,
+  }),
   quota_exceeded: accountError('credits_used_up', { limit: 100, resetAt: 0, now: 0 }),
   concurrent_jobs_exceeded: jobError('concurrent_jobs_exceeded', {
     plan: 'free',
@@ -251,15 +277,14 @@ const EXAMPLES = {
     isMore: false,
     max: 100_000,
   }),
-  server_error: INTERNAL_ERROR,
-  service_unavailable: 'The service is stopping. Try again.',
-  insufficient_storage:
-    'The disk of the service is almost full. New lists are refused until space is freed. Everything else works.',
-} satisfies Record<Exclude<ApiCode, 'method_not_allowed'>, string | OperationError>
+  server_error: requestError('internal_error', { cause: undefined }),
+  service_unavailable: requestError('service_stopping'),
+  insufficient_storage: requestError('disk_full'),
+} satisfies Record<Exclude<ApiCode, 'method_not_allowed'>, ApiError | OperationError>
 
 /** The examples that error responses refer to. */
 export const EXAMPLE_COMPONENTS = [
-  ...Object.entries(EXAMPLES).map(([code, text]) => [code, errorExample(code, text)] as const),
+  ...Object.entries(EXAMPLES).map(([code, error]) => [code, errorExample(error)] as const),
   ...SIMULATED_ERRORS.map(one => [simulatedName(one), { value: one.body }] as const),
 ]
 

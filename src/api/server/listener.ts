@@ -3,9 +3,9 @@ import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Clock, SECOND, yieldBatched } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import { formatNumber } from '../../platform/format.ts'
 import type { Log } from '../../platform/log.ts'
-import { ApiError, INTERNAL_ERROR } from '../errors/api-error.ts'
+import type { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { type ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
 import { type RefusalDeps, refusalResponse, refuse, sendError, socketIp } from './reject.ts'
@@ -88,7 +88,7 @@ function awaitBody(
   if (request.complete || request.destroyed) return
   if (response.writableFinished) drainBody(request)
   else response.once('finish', () => drainBody(request))
-  watchBody(request, deps, start, message => onLateBody(deps, request, response, message))
+  watchBody(request, deps, start, error => onLateBody(deps, request, response, error))
 }
 
 /** When the headers of a request arrived. */
@@ -116,8 +116,8 @@ function unhandled(deps: ListenerDeps, error: unknown): Response {
     deps.log.error('a request could not be answered', { why: errorMessage(error) })
   return refusalResponse(
     isClientError
-      ? new ApiError('invalid_request', 'The request cannot be parsed.')
-      : new ApiError('server_error', INTERNAL_ERROR),
+      ? requestError('request_not_parsed')
+      : requestError('internal_error', { cause: undefined }),
     deps,
   )
 }
@@ -136,8 +136,7 @@ function drainBody(request: IncomingMessage): void {
 
 function connectionLimitError({ socket }: IncomingMessage, { limits, traffic }: ListenerDeps) {
   if (!traffic.isSurplus(socket)) return null
-  const message = `${limits.connectionsMax} connections are open. Try again.`
-  return new ApiError('service_unavailable', message, { retryAfterS: 1 })
+  return requestError('connections_exceeded', { max: limits.connectionsMax })
 }
 
 /** All requests must use TLS, which may end at a proxy. */
@@ -146,7 +145,7 @@ function tlsError(
   { mayBePlain }: ListenerDeps,
 ): ApiError | null {
   if ('encrypted' in socket || mayBePlain(socketIp(socket), forwardedProto(headers))) return null
-  return new ApiError('ip_restricted', 'This service requires HTTPS.')
+  return requestError('https_required')
 }
 
 /** If there are several proxies, the first entry is the protocol of the client. */
@@ -166,7 +165,7 @@ function watchBody(
   request: IncomingMessage,
   { clock, limits, takesList }: ListenerDeps,
   { startedAt, bytesBefore }: BodyStart,
-  onLate: (message: string) => void,
+  onLate: (error: ApiError) => void,
 ): void {
   if (!hasBody(request)) return
   const timeoutMs = takesList?.(request) ? limits.listBodyMs : limits.bodyMs
@@ -174,9 +173,9 @@ function watchBody(
     if (request.complete || request.destroyed) return
     const elapsedMs = clock.monotonicNow() - startedAt
     const received = request.socket.bytesRead - bytesBefore
-    if (elapsedMs >= timeoutMs) onLate('The request body did not arrive in time.')
+    if (elapsedMs >= timeoutMs) onLate(requestError('body_late'))
     else if (isLarge(request) && isWaiting(request) && received < leastBytes(elapsedMs, limits))
-      onLate(`The request body arrives too slowly: ${formatNumber(received)} bytes so far.`)
+      onLate(requestError('body_slow', { received }))
     else cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs - elapsedMs), check)
   }
   let cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs), check)
@@ -205,10 +204,10 @@ function onLateBody(
   deps: ListenerDeps,
   request: IncomingMessage,
   response: ServerResponse,
-  message: string,
+  error: ApiError,
 ): void {
   if (response.headersSent) request.destroy()
-  else refuse(response, deps, new ApiError('request_timeout', message))
+  else refuse(response, deps, error)
 }
 
 /**
@@ -220,21 +219,16 @@ function createRequestCheck({ headersMax }: Pick<ServerLimits, 'headersMax'>) {
   let lastHost: string | null = null
   return (request: IncomingMessage): ApiError | null => {
     if (request.rawHeaders.length / 2 > headersMax) {
-      return new ApiError('headers_too_large', `A request can have at most ${headersMax} headers.`)
+      return requestError('too_many_headers', { headersMax })
     }
     const host = onlyHost(request)
     // RFC 9112 §3.2: without a Host header, or with several, the requested host is ambiguous.
     if (!isHealthCheck(request) && (host === null || (host !== lastHost && !isHost(host)))) {
-      return new ApiError(
-        'invalid_request',
-        'A request must have exactly one Host header with a valid host name.',
-      )
+      return requestError('host_invalid')
     }
     lastHost = host ?? lastHost
     const { url = '' } = request
-    return TARGET.test(url) && !url.includes('%00')
-      ? null
-      : new ApiError('invalid_request', 'The request target must be a path, such as /v1/jobs.')
+    return TARGET.test(url) && !url.includes('%00') ? null : requestError('target_invalid')
   }
 }
 

@@ -3,8 +3,9 @@ import type { Socket } from 'node:net'
 import { type Clock, yieldToEventLoop } from '../../platform/clock.ts'
 import { plainIp } from '../../platform/ip.ts'
 import type { Random } from '../../platform/random.ts'
-import { type ApiCode, ApiError, STATUS } from '../errors/api-error.ts'
+import { type ApiError, STATUS } from '../errors/api-error.ts'
 import { errorBody } from '../errors/errors.ts'
+import { requestError } from '../errors/request-errors.ts'
 import type { ServerLimits } from './limits.ts'
 
 /** Dependencies of responses that bypass the app. */
@@ -62,24 +63,22 @@ export function refusalResponse(error: ApiError, deps: RefusalDeps): Response {
 
 /** Converts an error of Node's parser; null if the client is gone. */
 export function fromParserError({ code = '' }: NodeJS.ErrnoException): ApiError | null {
-  if (code in PARSER_ERRORS) {
-    const [apiCode, message] = PARSER_ERRORS[code] as [ApiCode, string]
-    return new ApiError(apiCode, message)
-  }
-  return code.startsWith('HPE_')
-    ? new ApiError('invalid_request', 'This is not a valid HTTP request.')
-    : null
+  const reason = PARSER_ERRORS[code]
+  if (reason !== undefined) return requestError(reason)
+  return code.startsWith('HPE_') ? requestError('request_not_http') : null
 }
 
-const PARSER_ERRORS: Readonly<Record<string, [ApiCode, string]>> = {
-  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The request headers are too large.'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The chunk extensions are too large.'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time'],
+const PARSER_ERRORS: Readonly<
+  Record<string, 'headers_too_large' | 'chunk_extensions_too_large' | 'request_late'>
+> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'chunk_extensions_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_late',
 }
 
 function buildResponse(error: ApiError, { random, headers }: RefusalDeps, ip: string) {
   const requestId = `req_${random.token(ID_LENGTH)}`
-  const body = JSON.stringify(errorBody(error.code, error.message, requestId))
+  const body = JSON.stringify(errorBody(error, requestId))
   const own = {
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),

@@ -3,7 +3,8 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { ApiError } from '../errors/api-error.ts'
+import type { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import type { Certificate } from './certificate.ts'
 import { ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
@@ -116,14 +117,7 @@ function registerHandlers(server: Server | TlsServer, deps: ListenerDeps): void 
   server.maxHeadersCount = limits.headersMax + 1
   server.on('request', requestListener(deps))
   server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) =>
-    refuse(
-      response,
-      deps,
-      new ApiError(
-        'expectation_failed',
-        'Unsupported Expect header. Only 100-continue is supported.',
-      ),
-    ),
+    refuse(response, deps, requestError('expectation_not_supported')),
   )
   server.on('clientError', parserErrorHandler(deps))
   server.on('connect', (_, socket) => refuseConnect(socket as Socket, deps))
@@ -171,11 +165,7 @@ function answerParserError(fault: ApiError, socket: Socket, deps: ListenerDeps):
 
 /** CONNECT requests a tunnel, which only a proxy provides (RFC 9110 §9.3.6). */
 function refuseConnect(socket: Socket, deps: ListenerDeps): void {
-  sendErrorAndClose(
-    new ApiError('method_not_allowed', 'Method not allowed. CONNECT is not supported.'),
-    socket,
-    deps,
-  )
+  sendErrorAndClose(requestError('connect_not_supported'), socket, deps)
 }
 
 /** Handles a connection that was idle for the timeout of its socket. */

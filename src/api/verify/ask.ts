@@ -15,7 +15,7 @@ import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { type Env, unlessAborted } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { requestError } from '../errors/request-errors.ts'
 import { commitResponse, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { outOfCredits, type RateLimitDeps } from '../middleware/rate-limit.ts'
 import { EMAIL_LENGTH_MAX } from '../schemas/verify.ts'
@@ -47,14 +47,15 @@ export function readEmail(email: unknown, name = 'email'): string {
   if (typeof email === 'string' && email.length <= EMAIL_LENGTH_MAX) return email
   if (typeof email === 'string') {
     const length = formatNumber(email.length)
-    throw badFormat(`"${name}" has ${length} characters; an address has at most 254 octets.`)
+    throw requestError('address_not_valid', {
+      fault: `"${name}" has ${length} characters; an address has at most 254 octets.`,
+    })
   }
   const excerpt = email === undefined ? 'missing' : sanitizeText(JSON.stringify(email), 40)
-  throw badFormat(`"${name}" is ${excerpt}; it must be a string with one address.`)
+  throw requestError('address_not_valid', {
+    fault: `"${name}" is ${excerpt}; it must be a string with one address.`,
+  })
 }
-
-export const badFormat = (why: string) =>
-  new ApiError('invalid_email', `Invalid email format: ${why}`)
 
 /** Verifies one address within the request, posts it to the ledger, and responds. */
 export async function answerOne(

@@ -9,7 +9,7 @@ import { SECOND } from '../../platform/clock.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { newRouter, route } from '../route.ts'
 import { json, successBody } from '../schemas/answers.ts'
 
@@ -130,8 +130,7 @@ function parseDomain(text: string): Address {
   const address = parseAddress(`postmaster@${text}`)
   if (!isFault(address) && address.domain.kind !== 'literal' && !text.includes('@')) return address
   const why = isFault(address) ? ` ${address.message}` : ''
-  throw new ApiError(
-    'invalid_request',
+  throw invalidRequest(
     `"${sanitizeText(text, 80)}" is not a domain.${why} Send a domain, such as example.com.`,
   )
 }

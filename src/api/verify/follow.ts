@@ -10,8 +10,8 @@ import { isoTime } from '../../platform/format.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
 import { logError } from '../errors/errors.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { mailHosts, ROUTE_KINDS } from '../schemas/evidence.ts'
 import { time } from '../schemas/fields.ts'
@@ -114,8 +114,7 @@ export const wantsEvents = (c: Context<Env>) =>
  */
 export function noKeyForEvents(c: Context<Env>): void {
   if (wantsEvents(c) && c.req.header('Idempotency-Key') !== undefined) {
-    throw new ApiError(
-      'invalid_request',
+    throw invalidRequest(
       'Idempotency-Key is not supported with Accept: text/event-stream. Omit it: a repeated request is free while the answer is cached.',
     )
   }

@@ -3,7 +3,7 @@ import { type Address, isFault, type SyntaxFault } from '../../engine/address/ad
 import { sleep } from '../../platform/clock.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest } from '../errors/request-errors.ts'
 import { leavePlaces } from '../middleware/admission.ts'
 import type { ServiceDeps } from '../service.ts'
 
@@ -72,8 +72,7 @@ export async function sandboxDelay(c: Context<Env>, service: SandboxDeps): Promi
   const header = c.req.header(DELAY_HEADER) ?? ''
   const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
   if (!(delayMs <= DELAY_MAX_MS)) {
-    throw new ApiError(
-      'invalid_request',
+    throw invalidRequest(
       `${DELAY_HEADER} takes a whole number of milliseconds from 0 to ${DELAY_MAX_MS}.`,
     )
   }

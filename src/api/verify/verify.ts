@@ -18,7 +18,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { invalidRequest, requestError } from '../errors/request-errors.ts'
 import {
   type GivenMetadata,
   type JobOptionDeps,
@@ -32,14 +32,7 @@ import { newRouter, route } from '../route.ts'
 import { eventContent, json } from '../schemas/answers.ts'
 import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts'
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
-import {
-  type AskDeps,
-  answerOne,
-  badFormat,
-  readEmail,
-  SINGLE_BODY_MAX,
-  type VerifyInput,
-} from './ask.ts'
+import { type AskDeps, answerOne, readEmail, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
 import { type DomainDeps, domainRoutes } from './domain.ts'
 import {
   type FollowDeps,
@@ -108,7 +101,7 @@ async function followSingle(
   if (body.async === true) {
     const message =
       '"async": true returns at once and has no steps to stream. Omit it, or the header Accept.'
-    throw new ApiError('invalid_request', message)
+    throw invalidRequest(message)
   }
   refuseJobOptions(body)
   const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
@@ -134,7 +127,8 @@ async function verifyScored(
 /** Refuses what cannot be an address. Whether it accepts mail is a result. */
 function readSingle(body: SingleBody): VerifyInput {
   const input = readVerifyInput(body)
-  if (isFault(input.address)) throw badFormat(input.address.message)
+  if (isFault(input.address))
+    throw requestError('address_not_valid', { fault: input.address.message })
   return input
 }
 
@@ -158,8 +152,7 @@ function readInclude(text: string | undefined): readonly Include[] {
     .map(name => {
       const known = INCLUDES.find(include => include === name)
       if (known !== undefined) return known
-      throw new ApiError(
-        'invalid_request',
+      throw invalidRequest(
         `include=${sanitizeText(name, 40)} is unknown; it takes ${INCLUDES.join(' and ')}.`,
       )
     })
@@ -171,17 +164,14 @@ function readAsync({
   ...input
 }: VerifyInput & { readonly include: readonly Include[] }): VerifyInput {
   if (include.length === 0) return input
-  throw new ApiError('invalid_request', '"include" cannot be combined with "async": true.')
+  throw invalidRequest('"include" cannot be combined with "async": true.')
 }
 
 /** Throws for options of a job if there is none. */
 function refuseJobOptions(body: SingleBody): void {
   const name = (['metadata', 'webhook_url'] as const).find(one => body[one] !== undefined)
   if (name === undefined) return
-  throw new ApiError(
-    'invalid_request',
-    `"${name}" belongs to a job. Add "async": true, or omit it.`,
-  )
+  throw invalidRequest(`"${name}" belongs to a job. Add "async": true, or omit it.`)
 }
 
 /** The plain result with the included parts. */

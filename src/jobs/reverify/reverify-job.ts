@@ -39,8 +39,8 @@ export const inheritOptions = (job: Job): SubmitOptions => ({
 
 /**
  * Creates a job with all rows of a finished list: it verifies the selected rows again, and has the
- * previous results of all others. Throws `job_not_reverifiable`, `no_row_selected`,
- * `job_not_found`, and as `submitJob`; nothing is left of the new job then.
+ * previous results of all others. Throws `job_not_list`, `job_not_reverifiable`,
+ * `no_row_selected`, `job_not_found`, and as `submitJob`; nothing is left of the new job then.
  */
 export async function reverifyJob(
   services: JobServices,
@@ -62,9 +62,9 @@ export async function reverifyJob(
 }
 
 function checkReverifiable({ id, state, type, account_id, finished_at }: Job): string {
-  const isList = type !== 'single' && account_id !== null
-  if (isList && finished_at !== null) return account_id
-  throw jobError('job_not_reverifiable', { id, state, isList })
+  if (type === 'single' || account_id === null) throw jobError('job_not_list', {})
+  if (finished_at === null) throw jobError('job_not_reverifiable', { id, state })
+  return account_id
 }
 
 type Account = {
@@ -144,5 +144,5 @@ async function checkUnchanged(trx: Trx, { id, finished_at }: Job): Promise<void>
   const job = await findJob({ db: trx }, id)
   if (job === null || job.state === 'loading') throw jobError('job_not_found', { id })
   if (job.finished_at === finished_at) return
-  throw jobError('job_not_reverifiable', { id, state: job.state, isList: true })
+  throw jobError('job_not_reverifiable', { id, state: job.state })
 }

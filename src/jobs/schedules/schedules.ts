@@ -30,7 +30,7 @@ type ScheduleInput = ScheduleOptions & {
 }
 
 /**
- * Creates a schedule; its first run is after one interval. Throws `job_not_reverifiable` and
+ * Creates a schedule; its first run is after one interval. Throws `job_not_list` and
  * `schedule_limit_reached`.
  */
 export async function createSchedule(
@@ -38,10 +38,8 @@ export async function createSchedule(
   { job, keyId, ...options }: ScheduleInput,
   beforeCommit?: BeforeCommit<Schedule>,
 ): Promise<Schedule> {
-  const { id: jobId, account_id: accountId, type, state, sandbox } = job
-  if (accountId === null || type === 'single') {
-    throw jobError('job_not_reverifiable', { id: jobId, state, isList: false })
-  }
+  const { id: jobId, account_id: accountId, type, sandbox } = job
+  if (accountId === null || type === 'single') throw jobError('job_not_list', {})
   const now = clock.now()
   const schedule: Schedule = {
     id: newScheduleId(random),

@@ -2,7 +2,9 @@ import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
 import { ApiError, STATUS } from '../../../src/api/errors/api-error.ts'
 import { toApiError } from '../../../src/api/errors/errors.ts'
+import { requestError } from '../../../src/api/errors/request-errors.ts'
 import { EvError } from '../../../src/platform/error.ts'
+import { webhookError } from '../../../src/webhooks/errors.ts'
 import { addGuardedRoute } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -49,6 +51,25 @@ describe('an error', () => {
       error: 'A sentence',
       code,
       request_id: answer.headers.get('X-Request-Id'),
+    })
+  })
+
+  test('of an operation names its reason, and what to do in terms of the API', async () => {
+    const answer = await thrown(webhookError('webhook_limit_reached', { count: 100 }))
+    expect(await answer.json()).toMatchObject({
+      error: 'The account has 100 webhooks, which is the maximum. Delete one first.',
+      code: 'invalid_request',
+      reason: 'webhook_limit_reached',
+      remedy: 'Delete one first.',
+    })
+  })
+
+  test('that only the API has names its reason as well', async () => {
+    const answer = await thrown(requestError('key_missing', { header: undefined }))
+    expect(await answer.json()).toMatchObject({
+      error: 'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
+      reason: 'key_missing',
+      remedy: 'Send the header Authorization: Bearer <API_KEY>.',
     })
   })
 
