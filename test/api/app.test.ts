@@ -52,6 +52,8 @@ describe('paths', () => {
       success: false,
       error: 'Path not found. See /docs for all paths.',
       code: 'not_found',
+      reason: 'path_unknown',
+      remedy: 'See /docs for all paths.',
       request_id: answer.headers.get('X-Request-Id'),
     })
   })

@@ -324,6 +324,8 @@ const ERRORS = {
     code: 'empty_list',
     sentence: `${what} Give at least one address.`,
   }),
+  /** The text of Reacher, in its API. */
+  input_empty: () => ({ code: 'empty_list', sentence: 'Empty input' }),
   list_too_long: ({ count, max, endpoint }: LengthFacts) => ({
     code: 'too_many_emails',
     sentence: `The list has ${formatNumber(count)} addresses; this endpoint accepts at most ${formatNumber(max)}.`,

@@ -33,8 +33,7 @@ export function readInput(body: unknown): string[] {
   if (input_type !== undefined && input_type !== 'array') {
     throw invalidRequest('"input_type" must be "array".')
   }
-  if (Array.isArray(input) && input.length === 0)
-    throw requestError('no_address_given', { what: '"input" is empty.' })
+  if (Array.isArray(input) && input.length === 0) throw requestError('input_empty')
   return readEmails(input, BATCH_MAX, 'input')
 }
 

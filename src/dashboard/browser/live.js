@@ -84,7 +84,14 @@ function createAnnouncer() {
   }
 }
 
-/** Replaces the pending rows of the page of rows that have a result now. */
+/**
+ * Replaces the pending rows of the page of rows that have a result now, with the rows that the server
+ * renders for a page. An event of the stream causes the request, but the stream does not carry the
+ * rows: which rows are shown is in the URL of the page, which changes with each page, filter and typed
+ * letter while the stream stays open. A stream of rows would have to be reopened for each of them, and
+ * an account can open 20. Only the page knows whether it is visible and still has pending rows, so
+ * that nothing is read for a hidden page, and how long its rows took to read.
+ */
 async function refreshRows() {
   const isPending = document.querySelector('#rows tr[data-pending]') !== null
   const startedAt = Date.now()

@@ -49,6 +49,8 @@ describe('a caller without a valid key', () => {
         success: false,
         error: 'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
         code: 'authentication_error',
+        reason: 'key_missing',
+        remedy: 'Send the header Authorization: Bearer <API_KEY>.',
       },
     ])
   })

@@ -252,6 +252,7 @@ describe('the ledger of a streamed verification', () => {
           success: false,
           error: 'An internal error occurred. Try again later.',
           code: 'server_error',
+          reason: 'internal_error',
           request_id: expect.stringMatching(/^req_/),
         },
       },

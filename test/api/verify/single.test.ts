@@ -83,6 +83,7 @@ describe('POST /v1/verify/single', () => {
       success: false,
       error: expect.stringMatching(error),
       code: 'invalid_email',
+      reason: 'address_not_valid',
       request_id: expect.stringMatching(/^req_/),
     })
     expect(mx.lines()).toEqual([])
