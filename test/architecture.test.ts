@@ -221,6 +221,14 @@ describe('modules', () => {
     expect(others).toEqual([])
   })
 
+  test('cli imports nothing of api but its server', () => {
+    const others = files
+      .filter(({ name }) => moduleOf(name) === 'cli')
+      .flatMap(({ imports }) => imports)
+      .filter(path => moduleOf(path) === 'api' && !path.startsWith('api/server/'))
+    expect(others).toEqual([])
+  })
+
   test('have no import cycle', () => {
     const imports = new Map(files.map(file => [file.name, file.imports]))
     expect(cyclesIn(imports)).toEqual([])

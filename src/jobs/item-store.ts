@@ -7,6 +7,22 @@ import { decodeResult } from '../engine/verdict/stored-result.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import type { ItemState, ItemTable } from './tables.ts'
 
+// The states of an item, a row of a list:
+//
+// | state               | event                                                 | next state           |
+// | ------------------- | ----------------------------------------------------- | -------------------- |
+// |                     | it is stored with its list                            | `queued`             |
+// |                     | it is stored, and an earlier row has its address      | `same`               |
+// |                     | it is stored with a result, or it is not an address   | `done`               |
+// | `queued`            | its operator is found, and it waits for room there    | `routed`             |
+// | `queued`, `routed`  | a member of a cluster claims it                       | `probing`            |
+// | any but `done`      | an attempt brings no definite result: it waits        | `routed`             |
+// | any but `done`      | its result is stored                                  | `done`               |
+// | `probing`           | its member releases it, or is removed                 | `queued` or `routed` |
+//
+// A `same` item has the result of the item at `same_as`, and never changes. With one process there
+// are no claims: an item stays `queued` or `routed` until its result is stored.
+
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
 // conditions are literals, never parameters.
 

@@ -66,11 +66,7 @@ export type JobTable = {
 
 export type JobType = VerificationSource
 
-/**
- * `queued` → `done`, or `queued` → `routed` → `done` if an item waits: for its next attempt, or for
- * room at its operator. An item is `probing` while a member of a cluster holds it. A `same` item has
- * the result of the item at `same_as`.
- */
+/** `item-store.ts` has the table of transitions. */
 export type ItemState = 'queued' | 'routed' | 'probing' | 'done' | 'same'
 
 export type ItemTable = {

@@ -16,7 +16,7 @@ import {
   type ExternalReader,
   findExternalSource,
 } from '../../jobs/import/external-results.ts'
-import { LIST_NAME_LENGTH_MAX, toListName } from '../../jobs/import/list-name.ts'
+import { toListName } from '../../jobs/import/list-name.ts'
 import type { Row } from '../../jobs/import/load-job.ts'
 import type { Job } from '../../jobs/job-store.ts'
 import { formatMebibytes, formatNumber } from '../../platform/format.ts'
@@ -40,7 +40,7 @@ export type BatchDeps = QueueDeps
 type BatchBody = ListOptionFields & {
   readonly emails?: unknown
   readonly items?: unknown
-  readonly name?: unknown
+  readonly name?: string | null | undefined
   readonly deduplicate?: boolean | undefined
 }
 
@@ -50,7 +50,7 @@ export async function verifyBatch(
   service: BatchDeps,
   body: BatchBody,
 ): Promise<Response> {
-  const name = readName(body.name)
+  const name = toDisplayName(body.name)
   const all = readBatch(body)
   const options = await readListOptions(c, service, body)
   // A download has an ID column if the list was submitted with IDs.
@@ -71,13 +71,9 @@ export async function verifyBatch(
   }))
 }
 
-/** Reads the display name of a job. */
-export function readName(name: unknown): string | null {
-  if (name === undefined || name === null) return null
-  if (typeof name === 'string' && name.length <= LIST_NAME_LENGTH_MAX)
-    return sanitizeText(name) || null
-  throw invalidRequest(`"name" must be a string of at most ${LIST_NAME_LENGTH_MAX} characters.`)
-}
+/** Returns the display name of a job; null if it has none. */
+const toDisplayName = (name: string | null | undefined): string | null =>
+  sanitizeText(name ?? '') || null
 
 /** Creates a job from a file. Its columns are returned with the results. */
 export async function verifyFile(
@@ -86,7 +82,7 @@ export async function verifyFile(
   upload: TextUpload,
 ): Promise<Response> {
   const { path, fileName, content } = upload
-  const name = readName(upload.options.name) ?? toListName(fileName)
+  const name = toDisplayName(upload.options.name) ?? toListName(fileName)
   const deduplicate = upload.options.deduplicate ?? true
   const options = await readListOptions(c, service, upload.options)
   const dialect = await findDialect(upload)

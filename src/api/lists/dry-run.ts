@@ -14,7 +14,6 @@ import {
   findColumns,
   presentAddressColumns,
   readExternalOptions,
-  readName,
   readRows,
 } from './batch.ts'
 import { type QueueDeps, readListOptions } from './queue.ts'
@@ -33,7 +32,6 @@ export async function dryRun(
 ): Promise<Response> {
   const { path, options, content } = upload
   // Invalid options are refused as for a submitted list.
-  readName(options.name)
   const deduplicate = options.deduplicate ?? true
   const { checkSmtp } = await readListOptions(c, service, options)
   const { dialect, isFound } = await findColumns(upload)

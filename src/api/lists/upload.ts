@@ -196,7 +196,7 @@ export type FileOptions = ListOptionFields & {
   readonly all_addresses?: boolean | null | undefined
   readonly keep_external?: boolean | null | undefined
   readonly external_date?: string | undefined
-  readonly name?: unknown
+  readonly name?: string | null | undefined
   readonly deduplicate?: boolean | null | undefined
 }
 

@@ -9,7 +9,6 @@ import { limitByAccount } from '../account-share.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
 import { requestError } from '../errors/request-errors.ts'
-import { readName } from './batch.ts'
 import { type QueueDeps, readListOptions } from './queue.ts'
 import { type FileOptions, type ListUpload, toApiError } from './upload.ts'
 
@@ -54,7 +53,6 @@ export function listDownloads(service: UrlDownloadDeps) {
     use: (upload: ListUpload) => Promise<T>,
   ): Promise<T> => {
     // Invalid options are refused before the download.
-    readName(options.name)
     await readListOptions(c, service, options)
     const { signal } = c.req.raw
     const request = {

@@ -107,8 +107,10 @@ export const AsyncAccepted = z
   })
   .openapi('AsyncAccepted')
 
+const NAME = { error: `must be a string of at most ${LIST_NAME_LENGTH_MAX} characters` }
+
 /** Display name of a job. */
-const name = z.unknown().optional().openapi({
+const name = z.string(NAME).max(LIST_NAME_LENGTH_MAX, NAME).nullish().openapi({
   type: 'string',
   maxLength: LIST_NAME_LENGTH_MAX,
   description: 'Display name.',

@@ -1,5 +1,6 @@
 import { listAccounts } from '../../accounts/account-store.ts'
 import { createFirstAccount } from '../../accounts/first-account.ts'
+import type { Plan } from '../../accounts/plan.ts'
 import {
   type Certificate,
   type Renewal,
@@ -7,11 +8,10 @@ import {
   watchCertificate,
 } from '../../api/server/certificate.ts'
 import { type HttpServer, startServer } from '../../api/server/server.ts'
-import type { ServiceDeps } from '../../api/service.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeService, type HttpService } from '../../compose/service.ts'
 import type { Config } from '../../config/settings.ts'
-import { openDatabase } from '../../db/database.ts'
+import { type Database, openDatabase } from '../../db/database.ts'
 import { fileOf } from '../../db/database-url.ts'
 import {
   acquireLock,
@@ -26,6 +26,7 @@ import { SECOND } from '../../platform/clock.ts'
 import { createDirectory } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { type Log, throttledLog } from '../../platform/log.ts'
+import type { SecretBox } from '../../platform/secret-box.ts'
 import { createLogTransport, type Notify } from '../../webhooks/mail-transport.ts'
 import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
 import { type CliContext, version } from '../context.ts'
@@ -281,8 +282,11 @@ const incompleteMail = (present: string, missing: string, what: string) =>
     `Alerts by email need a mail server and a sender: ${present} is set, ${missing} is not. Set ${what} with ${missing}, or omit both to write alerts to the log.`,
   )
 
-type StartupState = Pick<ServiceDeps, 'database' | 'log' | 'secretBox'> & {
-  readonly settings: Pick<ServiceDeps['settings'], 'plans'>
+type StartupState = {
+  readonly database: Database
+  readonly log: Log
+  readonly secretBox: SecretBox
+  readonly settings: { readonly plans: ReadonlyMap<string, Plan> }
 }
 
 /** Warns about unknown plans and a wrong secret, as after a restore or with another config file. */

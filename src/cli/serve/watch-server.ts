@@ -1,5 +1,3 @@
-import type { Hono } from 'hono'
-import type { Env } from '../../api/context.ts'
 import {
   connectionLimits,
   PROXIED_KEEP_ALIVE_MS,
@@ -25,7 +23,7 @@ type WatchServerDeps = {
 }
 
 /** Returns the app; null while the service is starting. */
-type GetApp = () => Pick<Hono<Env>, 'fetch'> | null
+type GetApp = () => { readonly fetch: ServerDeps['fetch'] } | null
 
 /** Returns the dependencies that the API server and the metrics server share. */
 export function serverDeps(

@@ -115,7 +115,7 @@ describe('POST /v1/verify/batch', () => {
       'a name that is a number',
       { emails: ['a@a.test'], name: 7 },
       'invalid_request',
-      /"name" must be a string/,
+      /"name" is 7; it must be a string of at most 200 characters/,
     ],
     [
       'a name that is too long',

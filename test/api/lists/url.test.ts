@@ -257,7 +257,11 @@ describe('a list at a URL is refused', () => {
       /must be a name of at most 1000 characters, or a number from 1/,
     ],
     [{ url: 'https://hook.example/', header: 'true' }, 'invalid_request', /true or false/],
-    [{ url: 'https://hook.example/', name: 5 }, 'invalid_request', /"name" must be a string/],
+    [
+      { url: 'https://hook.example/', name: 5 },
+      'invalid_request',
+      /"name" is 5; it must be a string/,
+    ],
     [{ url: 'https://hook.example/', metadata: 'x' }, 'invalid_request', /"metadata"/],
     [
       { url: 'https://hook.example/', webhook_url: 'http://a.example' },
