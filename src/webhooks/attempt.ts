@@ -1,16 +1,14 @@
 import { type Database, isStorageError, writeConcurrent } from '../db/database.ts'
 import { Batcher } from '../platform/batcher.ts'
-import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../platform/clock.ts'
+import { type Clock, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import type { Log } from '../platform/log.ts'
 import { retry } from '../platform/retry.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
-import { TtlMap } from '../platform/ttl-map.ts'
 import type { AttemptDetails } from './attempt-store.ts'
 import { type CustomHeaders, decryptHeaders, mapValues, redact } from './custom-headers.ts'
 import { type DeliveryTransition, isDelivered, nextState, retryAfterMs } from './delivery-state.ts'
 import { type DueDelivery, type NewAttempt, recordAttempts } from './delivery-store.ts'
-import { DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
 import type { Webhook } from './endpoint-store.ts'
 import { isSandboxBody } from './event.ts'
 import { signedHeaders } from './signature.ts'
@@ -239,68 +237,3 @@ export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
     },
   }
 }
-
-/** Logs an attempt; `disabled` is the reason if it disabled its webhook. */
-export type AttemptLog = (due: DueDelivery, attempt: Attempt, disabled: DisabledCode | null) => void
-
-/**
- * Logs each attempt at debug level, and at info and warn level each kind of result once per hour
- * and webhook, regardless of the number of events.
- */
-export function createAttemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptLog {
-  const countSinceLogged = createHourlyCounter(clock)
-  return (due, { statusCode, durationMs, error, next }, disabled) => {
-    const { webhook, eventId } = due
-    const about = { webhook: webhook.id, event: eventId, status: statusCode }
-    const attempts = due.attempt + 1
-    log.debug('webhook delivery attempt', {
-      ...about,
-      attempt: attempts,
-      state: next.state,
-      ms: durationMs,
-    })
-    const logHourly = (level: 'info' | 'warn', message: string, fields: object) => {
-      const times = countSinceLogged(`${webhook.id} ${message}`)
-      if (times === 0) return
-      log[level](message, { ...about, ...fields, times: times > 1 ? times : undefined })
-    }
-    if (next.state === 'retry_scheduled')
-      logHourly('info', ATTEMPT_FAILED, { attempts, why: error })
-    if (next.state === 'failed')
-      logHourly('warn', 'webhook delivery failed', { attempts, why: error })
-    if (next.state === 'delivered' && webhook.failingSince !== null)
-      logHourly('info', RECOVERED, {})
-    if (disabled !== null) {
-      const why = DISABLED_REASONS[disabled]
-      log.warn('webhook endpoint disabled', { ...about, code: disabled, why })
-    }
-  }
-}
-
-const ATTEMPT_FAILED = 'webhook delivery attempt failed; will retry'
-const RECOVERED = 'webhook endpoint recovered'
-
-type LoggedMessage = { readonly at: number; suppressed: number }
-
-/**
- * Returns how often a message occurred since it was last logged, or 0 if that was within the hour
- * and it should be suppressed.
- */
-function createHourlyCounter(clock: Clock): (message: string) => number {
-  const logged = new TtlMap<LoggedMessage>({ sizeMax: SIZE_MAX, clock })
-  return message => {
-    const at = clock.monotonicNow()
-    const last = logged.get(message)
-    if (last !== undefined && at - last.at < HOUR) {
-      last.suppressed++
-      return 0
-    }
-    logged.set(message, { at, suppressed: 0 }, RETENTION_MS)
-    return (last?.suppressed ?? 0) + 1
-  }
-}
-
-/** With more entries than this, some messages are logged more often. */
-const SIZE_MAX = 10_000
-/** Longer than the longest wait between two attempts. */
-const RETENTION_MS = 2 * DAY

@@ -5,14 +5,11 @@ import type { Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { Lease, Queue } from '../queue/queue.ts'
-import {
-  createAttemptLog,
-  createAttemptWriter,
-  DEFAULT_DELIVERY_TIMINGS,
-  type DeliveryTimings,
-} from './attempt.ts'
-import { createEndpointBackoff, DeliveryRun, type EndpointBackoff } from './delivery-run.ts'
+import { createAttemptWriter, DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './attempt.ts'
+import { createAttemptLog } from './attempt-log.ts'
+import { DeliveryRun } from './delivery-run.ts'
 import { listDueWebhooks } from './delivery-store.ts'
+import { createEndpointBackoff, type EndpointBackoff } from './endpoint-backoff.ts'
 import type { WebhookTransport } from './transport.ts'
 
 export type DeliveryDeps = {

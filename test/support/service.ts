@@ -23,6 +23,7 @@ import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
 import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { DEFAULT_SCHEDULE_TIMINGS, startSchedules } from '../../src/jobs/schedules/run-schedules.ts'
 import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
+import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../../src/jobs/worker/worker-timings.ts'
 import { createDownload } from '../../src/outbound/download.ts'
 import { DAY, systemClock } from '../../src/platform/clock.ts'
 import { Priority } from '../../src/platform/priority.ts'
@@ -32,7 +33,7 @@ import { tempDatabase, tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
 import { recordingLog } from './log.ts'
 import { countedRandom } from './random.ts'
-import { fakeTransport } from './webhook-transport.ts'
+import { type FakeTransport, fakeTransport } from './webhook-transport.ts'
 
 type TestServiceOptions = {
   /** Plan of the initial account. */
@@ -44,9 +45,19 @@ type TestServiceOptions = {
   readonly engine?: Parameters<typeof createTestEngine>[0]
   /** Whether lists are processed and schedules run. Default: false, lists stay queued. */
   readonly works?: boolean
+  /** Intervals of that work. */
+  readonly workerTimings?: Partial<WorkerTimings>
+  /** Starts webhook deliveries, which do nothing by default. */
+  readonly deliver?: (parts: DeliveryParts) => ServiceDeps['deliveries']
   /** Replacements for parts of the service. */
   readonly deps?: Partial<ServiceDeps>
 }
+
+/** What webhook deliveries share with the requests of a test service. */
+export type DeliveryParts = Pick<
+  ServiceDeps,
+  'database' | 'clock' | 'random' | 'log' | 'secretBox'
+> & { readonly post: FakeTransport }
 
 export type RequestOptions = {
   readonly method?: string
@@ -82,6 +93,8 @@ export async function createTestService({
   const worker = idleWorker()
   const feedback = new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true })
   const post = fakeTransport()
+  const secretBox = createSecretBox('a secret of tests', random)
+  const parts = { database, clock, random, log, secretBox, post }
   let stopping = false
   /** Starts a worker like that of a service, for real and simulated lists. */
   function startWorker(): JobWorker {
@@ -99,6 +112,7 @@ export async function createTestService({
       concurrency: 10,
       greylistDelayMs: null,
       wait: true,
+      timings: { ...DEFAULT_WORKER_TIMINGS, ...given.workerTimings },
     })
     onTestFinished(() => settled(started.stop()).finally(() => sandbox.close()))
     return started
@@ -118,8 +132,8 @@ export async function createTestService({
     download: createDownload({ clock, resolver: zone, mayDial: createIpPolicy([]) }),
     feedback,
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
-    deliveries: idleDeliveries(),
-    secretBox: createSecretBox('a secret of tests', random),
+    deliveries: given.deliver?.(parts) ?? idleDeliveries(),
+    secretBox,
     settings: {
       baseUrl: BASE_URL,
       version: '0.0.0',

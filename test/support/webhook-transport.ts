@@ -61,3 +61,20 @@ export const answered = (
   headers: Readonly<Record<string, string>> = {},
   excerpt = 'ok',
 ) => ({ answer: { status, headers, excerpt } })
+
+/** Holds all requests from now on, until `answer` responds to those so far. */
+export function holdRequests(transport: FakeTransport): {
+  readonly inFlight: number
+  answer(status: number): void
+} {
+  const waiting: ((status: number) => void)[] = []
+  transport.answer(() => new Promise<number>(resolve => void waiting.push(resolve)))
+  return {
+    get inFlight() {
+      return waiting.length
+    },
+    answer(status) {
+      for (const resolve of waiting.splice(0)) resolve(status)
+    },
+  }
+}

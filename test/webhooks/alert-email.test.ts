@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { alertEmail } from '../../src/webhooks/alert-email.ts'
 import type { DueAlert } from '../../src/webhooks/alert-store.ts'
-import { alertEmail } from '../../src/webhooks/endpoint-alerts.ts'
 
 const NOTICE: DueAlert = {
   webhookId: 'wh_a',

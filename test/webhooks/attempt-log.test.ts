@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
-import { type Attempt, createAttemptLog } from '../../src/webhooks/attempt.ts'
+import type { Attempt } from '../../src/webhooks/attempt.ts'
+import { createAttemptLog } from '../../src/webhooks/attempt-log.ts'
 import type { DueDelivery } from '../../src/webhooks/delivery-store.ts'
 import { fakeClock } from '../support/clock.ts'
 import { recordingLog } from '../support/log.ts'

@@ -23,35 +23,6 @@ test('attempts that end in consecutive turns of the event loop are written toget
   expect((await h.deliveries()).every(({ state }) => state === 'delivered')).toBe(true)
 })
 
-test('an attempt that cannot be written is rejected, and the others of its batch are written', async () => {
-  const h = await createTestDelivery()
-  await h.addWebhook()
-  await h.addEvents(4)
-  const recorder = createAttemptWriter(h)
-  const attempts = (await h.deliveries()).map(({ id }, n) =>
-    recorder.record({ ...delivered(id), durationMs: n === 2 ? Number.NaN : 1 }),
-  )
-  const states = (await Promise.allSettled(attempts)).map(({ status }) => status)
-  expect(states).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
-  expect(await h.attempts()).toHaveLength(3)
-})
-
-test('attempts before the stop are written, and none after it', async () => {
-  const h = await createTestDelivery()
-  await h.addWebhook()
-  await h.addEvents(4)
-  const recorder = createAttemptWriter(h)
-  const [a = '', b = '', c = '', d = ''] = (await h.deliveries()).map(({ id }) => id)
-  // The second arrives while the first is being written.
-  const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
-  const stopped = recorder.stop()
-  const late = recorder.record(delivered(c))
-  await stopped
-  const later = recorder.record(delivered(d))
-  expect(await Promise.all([...writing, late, later])).toEqual([true, true, false, false])
-  expect(await h.attempts()).toHaveLength(2)
-})
-
 const delivered = (id: string): NewAttempt => ({
   delivery: { id, webhookId: 'wh_a', cycle: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'delivered', expiresAt: 1 },

@@ -6,7 +6,7 @@ import {
   SLOW_RUNS_MAX,
 } from '../../src/webhooks/start-deliveries.ts'
 import { drainEventLoop, waitUntil } from '../support/wait.ts'
-import { createTestDelivery } from '../support/webhook-delivery.ts'
+import { createTestDelivery, slowTransport } from '../support/webhook-delivery.ts'
 
 test('hundreds of unresponsive endpoints do not delay others', async () => {
   const h = await createTestDelivery()
@@ -34,6 +34,22 @@ test('hundreds of unresponsive endpoints do not delay others', async () => {
     await waitUntil(() => arrived.length === n + 1)
     expect((arrived[n] ?? 0) - happened).toBeLessThanOrEqual(SECOND / 2)
   }
+})
+
+test('more due webhooks than slots are all reached', async () => {
+  const h = await createTestDelivery()
+  const count = RUNS_MAX + 20
+  await h.addWebhooks(count)
+  await h.addEvents(6)
+  const post = slowTransport()
+  h.start({ transport: post })
+  await waitUntil(() => post.inFlight === RUNS_MAX * 4)
+  // Their runs are over once they have a response, so they free their slots.
+  await h.clock.advance(2 * SECOND)
+  post.answer(200)
+  await waitUntil(() => post.inFlight === RUNS_MAX * 4 - (RUNS_MAX - 20) * 2)
+  const urls = new Set(post.sent.map(({ url }) => url))
+  expect(urls.size).toBe(count)
 })
 
 test('slow endpoints share their own slots, first come first served, and are busy while one waits', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
-import { createEndpointBackoff } from '../../src/webhooks/delivery-run.ts'
+import { createEndpointBackoff } from '../../src/webhooks/endpoint-backoff.ts'
 import { fakeClock } from '../support/clock.ts'
 
 const URL = 'https://app.test/hook'

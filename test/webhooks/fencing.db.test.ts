@@ -7,7 +7,6 @@ import {
 } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
-import { findWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import { onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
 import {
@@ -15,13 +14,10 @@ import {
   addWebhook,
   attemptAt,
   attemptsOf,
-  createDeliveries,
   deliveryRow,
   FAILURE,
   NOW,
   noticeOf,
-  record,
-  SUCCESS,
 } from '../support/webhook-rows.ts'
 
 const parallel = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
@@ -35,64 +31,7 @@ const once = (database: Database, attempts: readonly NewAttempt[]) =>
         .execute(trx => recordAttempts(trx, attempts, { now: NOW, steadyNow: NOW }))
     : parallel(database, attempts)
 
-/** All columns that an attempt may change. */
-const stateOf = async (database: Database) => ({
-  delivery: await deliveryRow(database, 'dlv_a'),
-  webhook: await findWebhook(database, 'acc_a', 'wh_a'),
-  notice: await noticeOf(database),
-})
-
-describe('an attempt that a stalled server records late, after another made it too,', () => {
-  test.each<[string, Partial<NewAttempt>, Partial<NewAttempt>]>([
-    ['failed, as did the other', { startedAt: 2_000 }, {}],
-    ['failed for good, as did the other', { startedAt: 2_000, ...FAILURE }, FAILURE],
-    ['failed, and the other succeeded', SUCCESS, {}],
-    ['failed for good, and the other succeeded', SUCCESS, FAILURE],
-    [
-      'got a 410, and the other succeeded',
-      SUCCESS,
-      { ...FAILURE, statusCode: 410, disabledCode: 'gone' },
-    ],
-    ['succeeded, as did the other', { startedAt: 2_000, ...SUCCESS }, SUCCESS],
-  ])('%s: it is stored, and nothing counts twice', async (_, first, late) => {
-    const database = await createDeliveries('dlv_a')
-    await record(database, [attemptAt('dlv_a', first)])
-    const before = await stateOf(database)
-    await record(database, [attemptAt('dlv_a', { durationMs: 9_000, ...late })], NOW + 9_000)
-    expect(await stateOf(database)).toEqual(before)
-    expect((await attemptsOf(database)).map(row => row.number)).toEqual([1, 2])
-  })
-
-  test('succeeded, and the other failed: the webhook counts as working', async () => {
-    const database = await createDeliveries('dlv_a')
-    await record(database, [attemptAt('dlv_a')])
-    const before = await deliveryRow(database, 'dlv_a')
-    await record(database, [attemptAt('dlv_a', { durationMs: 9_000, ...SUCCESS })])
-    expect(await deliveryRow(database, 'dlv_a')).toEqual(before)
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({ failingSince: null })
-  })
-})
-
 describe('an attempt that is recorded again because the confirmation was lost,', () => {
-  test.each<[string, Partial<NewAttempt>]>([
-    ['failed', {}],
-    ['failed for good', FAILURE],
-    ['succeeded', SUCCESS],
-  ])('and %s is there once', async (_, given) => {
-    const database = await createDeliveries('dlv_a', 'dlv_b')
-    await record(database, [attemptAt('dlv_a', given)])
-    const before = await stateOf(database)
-    await record(database, [attemptAt('dlv_a', given), attemptAt('dlv_b')])
-    expect(await stateOf(database)).toMatchObject({
-      delivery: before.delivery,
-      notice: before.notice,
-    })
-    expect((await attemptsOf(database)).map(row => [row.delivery_id, row.number])).toEqual([
-      ['dlv_a', 1],
-      ['dlv_b', 1],
-    ])
-  })
-
   test.runIf(onPostgres)(
     'because its connection was cut after the commit, is there once',
     async () => {
