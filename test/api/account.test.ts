@@ -1,12 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
-import { addHistory, type Verification } from '../../src/accounts/credits/history.ts'
-import { addUsage } from '../../src/accounts/credits/usage.ts'
-import { periodStart } from '../../src/accounts/plan.ts'
-import { type Database, write } from '../../src/db/database.ts'
-import { SCANNED_MAX } from '../../src/db/paging.ts'
 import { DAY, HOUR } from '../../src/platform/clock.ts'
-import { verificationRow } from '../support/account-rows.ts'
+import { knows } from '../support/engine.ts'
+import { SANDBOX } from '../support/list-service.ts'
+import { users } from '../support/recipients.ts'
 import { createTestService } from '../support/service.ts'
 
 describe('the account of a key', () => {
@@ -82,24 +78,25 @@ describe('the account of a key', () => {
 
 describe('the history', () => {
   test('has a row for each address, with its result', async () => {
-    const { database, json } = await createTestService()
-    await add(database, [{ id: 'ver_1', source: 'batch', job_id: 'job_a', cached: 1 }])
+    const { json, finished } = await createTestService({ works: true })
+    const { job_id } = await json('/v1/verify/batch', { body: { emails: ['ann@a.test'] } })
+    await finished(String(job_id))
     expect(await json('/v1/history')).toEqual({
       success: true,
       data: {
         items: [
           {
-            id: 'ver_1',
+            id: expect.stringMatching(/^ver_/),
             email: 'ann@a.test',
             valid: true,
             deliverable: true,
             risk_level: 'low',
             reason: 'accepted_email',
             action: 'send',
-            cached: true,
+            cached: false,
             source: 'batch',
-            job_id: 'job_a',
-            created_at: '2026-06-01T12:00:00.000Z',
+            job_id,
+            created_at: expect.stringMatching(/^2026-06-01T12:00:00/),
           },
         ],
         next_cursor: null,
@@ -109,97 +106,71 @@ describe('the history', () => {
   })
 
   test('is sorted newest first, in pages, each row once', async () => {
-    const { database, json } = await createTestService()
-    const now = database.clock.now()
+    const { verify, json, clock } = await createHistory()
+    const emails = Array.from({ length: 20 }, (_, n) => `user${n}@a.test`)
     // Three share each timestamp.
-    const ids = Array.from({ length: 20 }, (_, n) => `ver_${String(n).padStart(2, '0')}`)
-    await add(
-      database,
-      ids.map((id, n) => ({ id, created_at: now + Math.floor(n / 3) })),
-    )
-    const seen: string[] = []
+    for (let n = 0; n < emails.length; n += 3) {
+      await verify(...emails.slice(n, n + 3))
+      await clock.advance(1)
+    }
+    const seen: Row[] = []
     let cursor: string | null = ''
     while (cursor !== null) {
       const after: string = cursor === '' ? '' : `&cursor=${cursor}`
       const { data } = (await json(`/v1/history?limit=7${after}`)) as { data: Page }
-      seen.push(...data.items.map(row => row.id))
+      seen.push(...data.items)
       expect(data.has_more).toBe(data.next_cursor !== null)
       cursor = data.next_cursor
     }
-    expect(seen).toEqual(ids.toReversed())
+    expect(seen.map(({ email }) => email).toSorted()).toEqual(emails.toSorted())
+    const times = seen.map(({ created_at }) => created_at)
+    expect(times).toEqual(times.toSorted().toReversed())
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(20)
   })
 
   test('has no next page after an exactly full one', async () => {
-    const { database, json } = await createTestService()
-    await add(database, [{ id: 'ver_1' }, { id: 'ver_2' }])
+    const { verify, json } = await createHistory()
+    await verify('ann@a.test', 'bob@a.test')
     expect((await json('/v1/history?limit=2')).data).toMatchObject({
+      items: [{}, {}],
       has_more: false,
       next_cursor: null,
     })
   })
 
   test('is filtered by address, reason, source and time', async () => {
-    const { database, json } = await createTestService()
-    const now = database.clock.now()
-    await add(database, [
-      { id: 'ver_1', email: 'Ann@a.test', created_at: now },
-      {
-        id: 'ver_2',
-        email: 'bob@a.test',
-        created_at: now + HOUR,
-        reason: 'catch_all',
-        class: 'risky',
-      },
-      { id: 'ver_3', email: 'ann@a.test', created_at: now + DAY, source: 'batch' },
-    ])
-    const ids = async (query: string) =>
-      ((await json(`/v1/history?${query}`)) as { data: Page }).data.items.map(row => row.id)
-    expect(await ids('email=ANN@A.TEST')).toEqual(['ver_3', 'ver_1'])
-    expect(await ids('reason=catch_all')).toEqual(['ver_2'])
-    expect(await ids('source=batch')).toEqual(['ver_3'])
-    expect(await ids('since=2026-06-01T13:00:00Z')).toEqual(['ver_3', 'ver_2'])
-    expect(await ids('until=2026-06-01T15:00:00%2B02:00')).toEqual(['ver_1'])
-    expect(await ids('since=2026-06-02')).toEqual(['ver_3'])
-    expect(await ids('email=ann@a.test&source=single&until=2026-06-02')).toEqual(['ver_1'])
-    expect(await ids('search=NN@a')).toEqual(['ver_3', 'ver_1'])
-    expect(await ids('search=a.test&class=risky,unknown')).toEqual(['ver_2'])
-    expect(await ids('class=deliverable')).toEqual(['ver_3', 'ver_1'])
-    expect(await ids('search=nobody')).toEqual([])
-  })
-
-  test('that is long is searched in several requests: a page may be empty, and the last one has no next page', async () => {
-    const { database, json } = await createTestService()
-    const [rows, now] = [SCANNED_MAX + 5, database.clock.now()]
-    const id = (n: number) => `ver_${String(n).padStart(8, '0')}`
-    for (let from = 0; from < rows; from += 10_000) {
-      const ids = Array.from({ length: Math.min(10_000, rows - from) }, (_, n) => id(from + n))
-      await add(
-        database,
-        ids.map(one => ({
-          id: one,
-          created_at: now,
-          ...(one === id(2) && { email: 'ben@b.test' }),
-        })),
+    const { verify, json, clock, submit, finished } = await createHistory()
+    await verify('Ann@a.test')
+    await clock.advance(HOUR)
+    await verify('zoe@a.test')
+    await clock.advance(DAY - HOUR)
+    await finished(await submit(['ann@a.test']))
+    const found = async (query: string) =>
+      ((await json(`/v1/history?${query}`)) as { data: Page }).data.items.map(
+        ({ email, source }) => `${email} ${source}`,
       )
-    }
-    const ask = async (cursor = '') =>
-      ((await json(`/v1/history?search=ben@${cursor}`)) as { data: Page }).data
-    const first = await ask()
-    expect(first).toMatchObject({ items: [], has_more: true, next_cursor: expect.any(String) })
-    expect(await ask(`&cursor=${first.next_cursor}`)).toMatchObject({
-      items: [{ id: id(2) }],
-      has_more: false,
-      next_cursor: null,
-    })
+    const [first, second, third] = ['Ann@a.test bulk', 'zoe@a.test bulk', 'ann@a.test batch']
+    expect(await found('email=ANN@A.TEST')).toEqual([third, first])
+    expect(await found('reason=rejected_email')).toEqual([second])
+    expect(await found('source=batch')).toEqual([third])
+    expect(await found('since=2026-06-01T13:00:00Z')).toEqual([third, second])
+    expect(await found('until=2026-06-01T15:00:00%2B02:00')).toEqual([first])
+    expect(await found('since=2026-06-02')).toEqual([third])
+    expect(await found('email=ann@a.test&source=bulk&until=2026-06-02')).toEqual([first])
+    expect(await found('search=NN@a')).toEqual([third, first])
+    expect(await found('search=a.test&class=undeliverable,unknown')).toEqual([second])
+    expect(await found('class=deliverable')).toEqual([third, first])
+    expect(await found('search=nobody')).toEqual([])
   })
 
   test('of the sandbox is separate', async () => {
-    const { database, json } = await createTestService()
-    await add(database, [{ id: 'ver_1' }, { id: 'ver_sbx_2', sandbox: 1 }])
-    const ids = async (headers: Record<string, string>) =>
-      ((await json('/v1/history', { headers })) as { data: Page }).data.items.map(row => row.id)
-    expect(await ids({})).toEqual(['ver_1'])
-    expect(await ids({ 'X-EV-Sandbox': 'true' })).toEqual(['ver_sbx_2'])
+    const { verify, json } = await createHistory()
+    await verify('ann@a.test')
+    await json('/v1/verify/single', { body: { email: 'valid@a.test' }, ...SANDBOX })
+    const emails = async (headers: Record<string, string>) =>
+      ((await json('/v1/history', { headers })) as { data: Page }).data.items.map(row => row.email)
+    expect(await emails({})).toEqual(['ann@a.test'])
+    expect(await emails(SANDBOX.headers)).toEqual(['valid@a.test'])
   })
 
   test.each([
@@ -221,13 +192,9 @@ describe('the history', () => {
 
 describe('credits', () => {
   test('show what the plan grants, what is used, and when they reset', async () => {
-    const { database, json } = await createTestService({ plan: 'free' })
-    const period = periodStart(database.clock.now())
-    await write(database, async trx => {
-      const account = { accountId: 'acc_1', period }
-      await reserveCredits(trx, { ...account, amount: 15, limit: 100 })
-      await settleCredits(trx, { ...account, released: 5, used: 5 })
-    })
+    const { verify, submit, json } = await createHistory({ plan: 'free', works: false })
+    await verify(...users(5))
+    await submit(users(10, 'b.test'))
     expect(await json('/v1/credits')).toEqual({
       success: true,
       data: {
@@ -259,63 +226,61 @@ describe('credits', () => {
 
 describe('statistics', () => {
   test('count by day, by class and by key', async () => {
-    const { database, json, addKey } = await createTestService()
-    await addKey({ id: 'key_b', name: 'CI' })
-    const today = periodStart(database.clock.now())
-    await write(database, trx =>
-      addUsage(trx, [
-        use('key_1', today, 'deliverable', 5, 2),
-        use('key_1', today, 'unknown', 1, 0),
-        use('key_b', today, 'risky', 2, 0),
-        use('key_gone', today - 6 * DAY, 'undeliverable', 4, 0),
-        use('key_1', today - 7 * DAY, 'deliverable', 100, 0),
-        use('key_1', today - 13 * DAY, 'risky', 10, 10),
-        use('key_1', today - 14 * DAY, 'deliverable', 1_000, 0),
-      ]),
-    )
+    const { verify, json, clock, addKey, request } = await createHistory()
+    const key = await addKey({ id: 'key_b', name: 'CI' })
+    // 14, 13, 7 and 6 days before the last day.
+    await verify(...users(3))
+    await clock.advance(DAY)
+    await verify('ann@a.test', 'bob@a.test')
+    await clock.advance(6 * DAY)
+    await verify('ann@a.test')
+    await clock.advance(DAY)
+    await verify('zoe@a.test')
+    await clock.advance(6 * DAY)
+    await verify('ann@a.test', 'nonsense')
+    await verify('ann@a.test')
+    await json('/v1/verify/bulk', { body: { emails: ['zoe@a.test', 'bob@a.test'] }, key })
+    await request('/v1/keys/key_b', { method: 'DELETE' })
     const { data } = (await json('/v1/stats?period=week')) as unknown as { data: Stats }
     expect(data).toMatchObject({
       period: 'week',
-      from: '2026-05-26T00:00:00.000Z',
-      to: '2026-06-02T00:00:00.000Z',
+      from: '2026-06-09T00:00:00.000Z',
+      to: '2026-06-16T00:00:00.000Z',
     })
     expect(data.total).toEqual({
-      verifications: 12,
-      cached: 2,
-      credits: 10,
-      deliverable: 5,
-      undeliverable: 4,
-      risky: 2,
-      unknown: 1,
+      verifications: 6,
+      cached: 1,
+      credits: 4,
+      deliverable: 3,
+      undeliverable: 3,
+      risky: 0,
+      unknown: 0,
     })
     expect(data.previous).toEqual({
-      verifications: 110,
-      cached: 10,
-      credits: 100,
-      deliverable: 100,
+      verifications: 3,
+      cached: 0,
+      credits: 3,
+      deliverable: 3,
       undeliverable: 0,
-      risky: 10,
+      risky: 0,
       unknown: 0,
     })
     expect(data.days.map(({ date, verifications }) => [date, verifications])).toEqual([
       ...[
-        ['2026-05-26', 4],
-        ['2026-05-27', 0],
-        ['2026-05-28', 0],
-        ['2026-05-29', 0],
+        ['2026-06-09', 1],
+        ['2026-06-10', 0],
+        ['2026-06-11', 0],
+        ['2026-06-12', 0],
       ],
       ...[
-        ['2026-05-30', 0],
-        ['2026-05-31', 0],
-        ['2026-06-01', 8],
+        ['2026-06-13', 0],
+        ['2026-06-14', 0],
+        ['2026-06-15', 5],
       ],
     ])
     expect(data.keys.map(row => [row.key_id, row.key_name, row.verifications])).toEqual([
-      ...[
-        ['key_1', 'test', 6],
-        ['key_b', 'CI', 2],
-        ['key_gone', null, 4],
-      ],
+      ['key_1', 'test', 4],
+      ['key_b', null, 2],
     ])
   })
 
@@ -335,7 +300,20 @@ describe('statistics', () => {
   })
 })
 
-type Page = { items: { id: string }[]; next_cursor: string | null; has_more: boolean }
+/** A service, and a function that verifies a short list and waits until it is in the history. */
+async function createHistory(options: Parameters<typeof createTestService>[0] = {}) {
+  const script = knows('ann', 'Ann', 'bob')
+  const service = await createTestService({ works: true, ...options, engine: { script } })
+  const { json, ledger, settled } = service
+  const verify = async (...emails: string[]) => {
+    await json('/v1/verify/bulk', { body: { emails } })
+    await settled(ledger.flushed())
+  }
+  return { ...service, verify }
+}
+
+type Row = { readonly [name in 'id' | 'email' | 'source' | 'created_at']: string }
+type Page = { items: Row[]; next_cursor: string | null; has_more: boolean }
 type Counts = Record<string, number>
 type Stats = {
   total: Counts
@@ -343,28 +321,3 @@ type Stats = {
   days: ({ date: string; verifications: number } & object)[]
   keys: { key_id: string; key_name: string | null; verifications: number }[]
 }
-
-const use = (
-  key_id: string,
-  day: number,
-  klass: string,
-  verifications: number,
-  cached: number,
-) => ({
-  account_id: 'acc_1',
-  key_id,
-  day,
-  class: klass,
-  verifications,
-  cached,
-  credits: verifications - cached,
-})
-
-/** Adds verifications of now. */
-const add = (database: Database, rows: readonly Partial<Verification>[]) =>
-  write(database, trx =>
-    addHistory(
-      trx,
-      rows.map(row => verificationRow({ created_at: database.clock.now(), ...row })),
-    ),
-  )

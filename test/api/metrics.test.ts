@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { monitoringApp } from '../../src/api/monitoring.ts'
 import { addGuardedRoute, codeOf } from '../support/guarded-route.ts'
 import { createTestService } from '../support/service.ts'
 
@@ -138,8 +137,7 @@ describe('metrics', () => {
   })
 
   test('are served with health on a separate port, and nothing else there', async () => {
-    const { service } = await createTestService()
-    const app = monitoringApp(service, service.metrics)
+    const { watch: app } = await createTestService()
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
     for (const path of ['/livez', '/readyz', '/health', '/metrics']) {
       expect([path, (await app.request(path, {}, local)).status]).toEqual([path, 200])

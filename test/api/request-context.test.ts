@@ -1,21 +1,30 @@
 import { describe, expect, test } from 'vitest'
-import { clientIp } from '../../src/api/request-context.ts'
+import { createTestService } from '../support/service.ts'
 
-const ipOf = (trusted: string[], remoteAddress: string | undefined, forwarded?: string) =>
-  clientIp(trusted)({ socket: { remoteAddress } }, () => forwarded)
+/** Whether a key that is allowed from one address alone may be used by this client. */
+async function isFrom(
+  address: string,
+  { trustProxy = [] as string[], peer = '192.0.2.1', forwarded = null as string | null },
+): Promise<boolean> {
+  const { request, addKey } = await createTestService({ settings: { trustProxy } })
+  const key = await addKey({ allowedIps: [address] })
+  const headers = forwarded === null ? {} : { 'X-Forwarded-For': forwarded }
+  return (await request('/v1/jobs', { key, ip: peer, headers })).status === 200
+}
+
+const PROXY = { trustProxy: ['10.0.0.0/8'] }
 
 describe('the address of a client', () => {
-  test('is that of its socket, whatever its headers say', () => {
-    expect(ipOf([], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
-    expect(ipOf(['10.0.0.0/8'], '192.0.2.1', '198.51.100.1')).toBe('192.0.2.1')
+  test('is that of its socket, whatever its headers say', async () => {
+    const forwarded = '198.51.100.1'
+    for (const trusted of [{}, PROXY]) {
+      expect(await isFrom('192.0.2.1', { ...trusted, forwarded })).toBe(true)
+      expect(await isFrom(forwarded, { ...trusted, forwarded })).toBe(false)
+    }
   })
 
-  test('is an IPv4 address on a dual-stack socket', () => {
-    expect(ipOf([], '::ffff:192.0.2.1')).toBe('192.0.2.1')
-  })
-
-  test('is a placeholder when the socket is already closed', () => {
-    expect(ipOf([], undefined)).toBe('0.0.0.0')
+  test('is an IPv4 address on a dual-stack socket', async () => {
+    expect(await isFrom('192.0.2.1', { peer: '::ffff:192.0.2.1' })).toBe(true)
   })
 })
 
@@ -35,13 +44,14 @@ describe('behind a trusted proxy', () => {
     ['the proxy if its entry is invalid', 'unknown', '10.0.0.1'],
     ['the nearest valid one after an invalid entry', 'x, 10.0.0.2', '10.0.0.2'],
     ['the proxy if its entry is empty', '', '10.0.0.1'],
-  ])('it is %s', (_, forwarded, ip) => {
-    expect(ipOf(['10.0.0.0/8'], '10.0.0.1', forwarded)).toBe(ip)
-    expect(ipOf(['10.0.0.0/8'], '::ffff:10.0.0.1', forwarded)).toBe(ip)
+  ])('it is %s', async (_, forwarded, ip) => {
+    for (const peer of ['10.0.0.1', '::ffff:10.0.0.1']) {
+      expect(await isFrom(ip, { ...PROXY, peer, forwarded })).toBe(true)
+    }
   })
 
-  test('a header of a thousand proxies is only read from its end', () => {
+  test('a header of a thousand proxies is only read from its end', async () => {
     const hops = `198.51.100.1, ${Array(1_000).fill('10.0.0.2').join(', ')}`
-    expect(ipOf(['10.0.0.0/8'], '10.0.0.1', hops)).toBe('10.0.0.2')
+    expect(await isFrom('10.0.0.2', { ...PROXY, peer: '10.0.0.1', forwarded: hops })).toBe(true)
   })
 })

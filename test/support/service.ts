@@ -11,6 +11,7 @@ import { openSqliteLimits } from '../../src/accounts/rate-limits/sqlite-windows.
 import { createApp } from '../../src/api/app.ts'
 import type { DashboardSession } from '../../src/api/context.ts'
 import { createAdmission } from '../../src/api/middleware/admission.ts'
+import { monitoringApp } from '../../src/api/monitoring.ts'
 import { bareHeaders } from '../../src/api/request-context.ts'
 import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
 import { composeApi } from '../../src/compose/api.ts'
@@ -87,7 +88,7 @@ export async function createTestService({
   const random = countedRandom()
   const { log, lines } = recordingLog()
   const dataDir = given.settings?.dataDir ?? tempFolder()
-  const plans = new Map(PLANS.map(one => [one.name, one]))
+  const plans = given.settings?.plans ?? new Map(PLANS.map(one => [one.name, one]))
   const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
@@ -214,6 +215,8 @@ export async function createTestService({
     service,
     /** Rejects requests under overload, before `app` gets them. */
     admission: createAdmission(service),
+    /** Serves only health and metrics. */
+    watch: monitoringApp(service, service.metrics),
     /** Headers of responses that the server sends without `app`. */
     headers: (ip: string) => bareHeaders(service, ip),
     database,

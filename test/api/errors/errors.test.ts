@@ -1,11 +1,10 @@
 import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
 import { ApiError, STATUS } from '../../../src/api/errors/api-error.ts'
-import { toApiError } from '../../../src/api/errors/errors.ts'
 import { requestError } from '../../../src/api/errors/request-errors.ts'
 import { EvError } from '../../../src/platform/error.ts'
 import { webhookError } from '../../../src/webhooks/errors.ts'
-import { addGuardedRoute } from '../../support/guarded-route.ts'
+import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
 async function thrown(error: Error, headers: Record<string, string> = {}) {
@@ -15,7 +14,7 @@ async function thrown(error: Error, headers: Record<string, string> = {}) {
       throw error
     },
   })
-  return h.request('/v1/room', { body: {}, headers })
+  return { answer: await h.request('/v1/room', { body: {}, headers }), lines: h.lines }
 }
 
 const sqlite = (code: string) => Object.assign(new Error('of SQLite'), { code })
@@ -31,20 +30,22 @@ describe('a thrown value', () => {
     ['a media type that Hono rejects', new HTTPException(415), 'unsupported_media_type'],
     ['JSON that Hono rejects', new HTTPException(400, { message: 'x' }), 'invalid_request'],
     ['anything', new TypeError('x'), 'server_error'],
-    ['a value that is not an error', 'x', 'server_error'],
-  ])('has a code: %s', (_, error, code) => {
-    expect(toApiError(error).code).toBe(code)
+  ])('has a code: %s', async (_, error, code) => {
+    expect(await codeOf(await (await thrown(error)).answer)).toBe(code)
   })
 
-  test('keeps its cause for the log', () => {
-    const error = new TypeError('x')
-    expect(toApiError(error).cause).toBe(error)
+  test('keeps its cause for the log', async () => {
+    const { lines } = await thrown(new TypeError('the reason'))
+    expect(lines[0]).toMatchObject({
+      level: 'error',
+      fields: { code: 'server_error', why: 'the reason' },
+    })
   })
 })
 
 describe('an error', () => {
   test.each(Object.entries(STATUS))('%s is answered with %i', async (code, status) => {
-    const answer = await thrown(new ApiError(code as keyof typeof STATUS, 'A sentence'))
+    const { answer } = await thrown(new ApiError(code as keyof typeof STATUS, 'A sentence'))
     expect(answer.status).toBe(status)
     expect(await answer.json()).toEqual({
       success: false,
@@ -55,7 +56,7 @@ describe('an error', () => {
   })
 
   test('of an operation names its reason, and what to do in terms of the API', async () => {
-    const answer = await thrown(webhookError('webhook_limit_reached', { count: 100 }))
+    const { answer } = await thrown(webhookError('webhook_limit_reached', { count: 100 }))
     expect(await answer.json()).toMatchObject({
       error: 'The account has 100 webhooks, which is the maximum. Delete one first.',
       code: 'invalid_request',
@@ -65,7 +66,7 @@ describe('an error', () => {
   })
 
   test('that only the API has names its reason as well', async () => {
-    const answer = await thrown(requestError('key_missing', { header: undefined }))
+    const { answer } = await thrown(requestError('key_missing', { header: undefined }))
     expect(await answer.json()).toMatchObject({
       error: 'Missing or invalid API key. Send the header Authorization: Bearer <API_KEY>.',
       reason: 'key_missing',
@@ -74,18 +75,17 @@ describe('an error', () => {
   })
 
   test('that is temporary has Retry-After', async () => {
-    const answer = await thrown(new ApiError('rate_limit', 'x', { retryAfterS: 41.2 }))
+    const { answer } = await thrown(new ApiError('rate_limit', 'x', { retryAfterS: 41.2 }))
     expect(answer.headers.get('Retry-After')).toBe('42')
-    expect((await thrown(sqlite('SQLITE_FULL'))).headers.get('Retry-After')).toBe('5')
-    expect(
-      (await thrown(new ApiError('service_unavailable', 'x'))).headers.get('Retry-After'),
-    ).toBe('1')
-    expect((await thrown(new ApiError('not_found', 'x'))).headers.get('Retry-After')).toBeNull()
+    const delayOf = async (error: Error) => (await thrown(error)).answer.headers.get('Retry-After')
+    expect(await delayOf(sqlite('SQLITE_FULL'))).toBe('5')
+    expect(await delayOf(new ApiError('service_unavailable', 'x'))).toBe('1')
+    expect(await delayOf(new ApiError('not_found', 'x'))).toBeNull()
   })
 
   test('is a problem document (RFC 9457) for clients that accept one', async () => {
     const headers = { Accept: 'application/problem+json' }
-    const answer = await thrown(new ApiError('not_found', 'Job not found.'), headers)
+    const { answer } = await thrown(new ApiError('not_found', 'Job not found.'), headers)
     expect(answer.headers.get('Content-Type')).toBe('application/problem+json')
     expect(await answer.json()).toEqual({
       type: 'about:blank',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { attachment, downloadName } from '../../../src/api/jobs/download.ts'
+import { attachment, downloadName } from '../../../src/api/jobs/download-name.ts'
 
 const nameFor = (listName: string | null, names: readonly string[] = [], isPartial = false) =>
   downloadName({ id: 'job_a', listName, names, isPartial, extension: 'csv' })

@@ -1,12 +1,9 @@
 import type { z } from '@hono/zod-openapi'
 import { expect, expectTypeOf, test } from 'vitest'
 import { Evidence } from '../../../src/api/schemas/evidence.ts'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import {
-  type PresentedEvidence,
-  presentResult,
-} from '../../../src/engine/verdict/present-result.ts'
-import { systemClock } from '../../../src/platform/clock.ts'
+import type { PresentedEvidence } from '../../../src/engine/verdict/present-result.ts'
+import { presentResult } from '../../../src/index.ts'
+import { createTestEngine } from '../../support/engine.ts'
 
 type Scalar = string | number | boolean | null | undefined
 
@@ -32,8 +29,8 @@ test('the schema of evidence has the type of what the engine presents', () => {
   expectTypeOf<Merged<Incomplete>>().not.toEqualTypeOf<Merged<PresentedEvidence>>()
 })
 
-test('the schema keeps every field of evidence with signals and feedback', () => {
-  const result = sandboxResult(systemClock, 'catchall@a.example')
+test('the schema keeps every field of evidence with signals and feedback', async () => {
+  const result = await createTestEngine().verify('ann@a.test')
   const level = { correct: 9.5, total: 10, priorWeight: 20, halfLifeDays: null, trend: null }
   const { evidence } = presentResult(
     {

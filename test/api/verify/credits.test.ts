@@ -1,73 +1,52 @@
 import { describe, expect, test } from 'vitest'
-import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
-import { IP_LIMITS } from '../../../src/accounts/plan.ts'
-import { write } from '../../../src/db/database.ts'
+import { IP_LIMITS, mergePlans } from '../../../src/accounts/plan.ts'
 import { DAY } from '../../../src/platform/clock.ts'
-import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { toRecipients } from '../../support/engine.ts'
+import { users } from '../../support/recipients.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const PATH = '/v1/verify/single'
 const BULK = '/v1/verify/bulk'
-/** 12:00 on 1 June, the time of the fake clock. */
-const NOON = Date.UTC(2026, 5, 1, 12)
-const PERIOD = NOON - (NOON % DAY)
+/** The limit of stored rows if none is stored. */
+const NO_ROWS = { name: 'stored_rows', limit: 100_000, remaining: 100_000 }
 
-/** A free account that has used this many of its 100 credits today. */
-async function free(used: number, options: Parameters<typeof createTestService>[0] = {}) {
-  const fixture = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
-  await write(fixture.database, trx =>
-    trx
-      .insertInto('credit')
-      .values({ account_id: 'acc_1', period_start: PERIOD, used, held: 0, warned: 95 })
-      .execute(),
-  )
-  const credit = async () => {
-    await fixture.settled(fixture.ledger.flushed())
-    const { used: now, held } = await readCredit(fixture.database, 'acc_1', PERIOD)
-    return { used: now, held }
-  }
-  return { ...fixture, credit }
+type Options = NonNullable<Parameters<typeof createTestService>[0]>
+
+/** A free account that has this many credits a day. */
+async function free(creditsPerDay: number, { settings, ...options }: Options = {}) {
+  const plans = mergePlans({ free: { creditsPerDay } })
+  const service = await createTestService({
+    plan: 'free',
+    settings: { limits: false, ...settings, plans },
+    ...options,
+  })
+  return { ...service, credit: service.credits }
 }
 
 /** The same account with a webhook for exhausted credits, and the events that it gets. */
-async function subscribed(used: number) {
-  const fixture = await free(used)
-  await write(fixture.database, trx =>
-    createWebhook(trx, {
-      id: 'wh_1',
-      accountId: 'acc_1',
-      url: 'https://app.test/hook',
-      description: null,
-      events: ['quota.exceeded'],
-      active: true,
-      secret: 'sealed',
-      secretHint: 'hint',
-      createdAt: NOON,
-    }),
-  )
+async function subscribed(creditsPerDay: number) {
+  const service = await free(creditsPerDay)
+  const { json } = service
+  await json('/v1/webhooks', { body: { url: 'https://8.8.8.8/', events: ['quota.exceeded'] } })
   const notified = async () => {
-    const events = await fixture.database.db.selectFrom('event').select('body').execute()
-    return events.map(({ body }) => {
-      const { used: now, remaining, threshold_percent } = JSON.parse(body).data
-      return { used: now, remaining, threshold_percent }
-    })
+    const { items } = (await json('/v1/events')).data as { items: { data: object }[] }
+    return items.map(({ data }) => data)
   }
-  return { ...fixture, notified }
+  return { ...service, notified }
 }
 
 describe('a single verification', () => {
   test('costs a credit for a definite answer', async () => {
-    const { json, credit } = await free(3)
+    const { json, credit } = await free(100)
     await json(PATH, { body: { email: 'ann@a.test' } })
-    expect(await credit()).toEqual({ used: 4, held: 0 })
+    expect(await credit()).toEqual({ used: 1, held: 0 })
     await json(PATH, { body: { email: 'zoe@a.test' } })
-    expect(await credit()).toEqual({ used: 5, held: 0 })
+    expect(await credit()).toEqual({ used: 2, held: 0 })
   })
 
   test('is free if the answer is cached or unknown', async () => {
-    const { json, credit } = await free(0, {
+    const { json, credit } = await free(100, {
       engine: {
         script: toRecipients(to => (to.startsWith('ann') ? '250 2.1.5 Ok' : '451 4.3.0 Busy')),
       },
@@ -80,7 +59,7 @@ describe('a single verification', () => {
   })
 
   test('costs one credit for concurrent requests, and none right after', async () => {
-    const { json, credit, mx } = await free(0)
+    const { json, credit, mx } = await free(100)
     const ask = () => json(PATH, { body: { email: 'ann@a.test' } })
     const answers = await Promise.all([ask(), ask(), ask(), ask(), ask()])
     expect(answers.map(({ reason }) => reason)).toEqual(Array(5).fill('accepted_email'))
@@ -91,7 +70,7 @@ describe('a single verification', () => {
   })
 
   test('is free in the sandbox, and for refused text', async () => {
-    const { json, request, credit } = await free(0)
+    const { json, request, credit } = await free(100)
     const headers = { 'X-EV-Sandbox': 'true' }
     expect(await json(PATH, { body: { email: 'valid@a.test' }, headers })).toMatchObject({
       sandbox: true,
@@ -101,7 +80,8 @@ describe('a single verification', () => {
   })
 
   test('without credits returns 429 quota_exceeded until midnight, and probes nothing', async () => {
-    const { request, mx, settled } = await free(100)
+    const { request, mx, submit, settled } = await free(100)
+    await submit(users(100))
     const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
     expect(response.status).toBe(429)
     expect(response.headers.get('Retry-After')).toBe(String(12 * 3600))
@@ -113,7 +93,7 @@ describe('a single verification', () => {
   })
 
   test('with one credit left is done once for a hundred requests at the same time', async () => {
-    const { request, settled, credit, mx } = await free(99)
+    const { request, settled, credit, mx } = await free(1)
     const asked = Array.from({ length: 100 }, (_, n) =>
       request(PATH, { body: { email: `user${n}@a.test` } }),
     )
@@ -121,12 +101,12 @@ describe('a single verification', () => {
     const statuses = responses.map(({ status }) => status)
     expect(statuses.filter(status => status === 200)).toHaveLength(1)
     expect(statuses.filter(status => status === 429)).toHaveLength(99)
-    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(await credit()).toEqual({ used: 1, held: 0 })
     expect(mx.lines().filter(line => line.startsWith('RCPT TO:<user'))).toHaveLength(1)
   })
 
   test('returns its credit if its client disconnects', async () => {
-    const { app, key, settled, credit } = await free(0, {
+    const { app, key, settled, credit } = await free(100, {
       engine: { script: toRecipients(() => null) },
     })
     const aborting = new AbortController()
@@ -147,7 +127,7 @@ describe('a single verification', () => {
   })
 
   test('is charged once under an Idempotency-Key', async () => {
-    const { request, settled, credit } = await free(0)
+    const { request, settled, credit } = await free(100)
     const headers = { 'Idempotency-Key': 'one' }
     const send = () => settled(request(PATH, { body: { email: 'ann@a.test' }, headers }))
     const [first, second] = [await send(), await send()]
@@ -161,16 +141,16 @@ describe('a short list', () => {
   const emails = ['ann@a.test', 'ann@a.test', 'bob@a.test', 'nonsense']
 
   test('costs a credit for each address, but not for duplicates and malformed ones', async () => {
-    const { json, credit } = await free(0)
+    const { json, credit } = await free(100)
     await json('/v1/verify/bulk', { body: { emails } })
     expect(await credit()).toEqual({ used: 2, held: 0 })
   })
 
   test('is refused as a whole if its addresses need more credits than are left', async () => {
-    const { request, settled, credit, mx } = await free(99)
+    const { request, settled, credit, mx } = await free(1)
     const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
     expect(response.status).toBe(429)
-    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect(await credit()).toEqual({ used: 0, held: 0 })
     expect(mx.lines()).toEqual([])
   })
 })
@@ -178,9 +158,9 @@ describe('a short list', () => {
 describe('a cached answer', () => {
   /** An account that spent its last credit on the address of Ann. */
   async function spent() {
-    const fixture = await free(99, { settings: { limits: true } })
+    const fixture = await free(1, { settings: { limits: true } })
     await fixture.json(PATH, { body: { email: 'ann@a.test' } })
-    expect(await fixture.credit()).toEqual({ used: 100, held: 0 })
+    expect(await fixture.credit()).toEqual({ used: 1, held: 0 })
     const asked = fixture.mx.lines().length
     const ask = (path: string, body: object, headers: Record<string, string> = {}) =>
       fixture.settled(fixture.request(path, { body, headers }))
@@ -193,7 +173,7 @@ describe('a cached answer', () => {
     expect(response.status).toBe(200)
     expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
     expect(await response.json()).toMatchObject({ reason: 'accepted_email', cached: true })
-    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(await credit()).toEqual({ used: 1, held: 0 })
     expect(newLines()).toEqual([])
   })
 
@@ -204,7 +184,7 @@ describe('a cached answer', () => {
     const second = await ask(PATH, { email: 'ann@a.test' }, headers)
     expect([first.status, second.headers.get('Idempotency-Replayed')]).toEqual([200, 'true'])
     expect(await second.text()).toBe(await first.text())
-    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(await credit()).toEqual({ used: 1, held: 0 })
   })
 
   test('is streamed without credits, with the step that says so', async () => {
@@ -247,7 +227,7 @@ describe('a cached answer', () => {
       expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
       expect(await response.json()).toMatchObject({
         code: 'quota_exceeded',
-        error: expect.stringContaining('All 100 daily verifications are used up'),
+        error: expect.stringContaining('daily verifications are used up'),
       })
       // The request for the limits counts as a request of the key.
       const expected = before.map(([name, left]) => [
@@ -255,7 +235,7 @@ describe('a cached answer', () => {
         Number(left) - Number(name === 'account:plan'),
       ])
       expect(await limitsLeft()).toEqual(expected)
-      expect(await credit()).toEqual({ used: 100, held: 0 })
+      expect(await credit()).toEqual({ used: 1, held: 0 })
       expect(newLines()).toEqual([])
     },
   )
@@ -266,16 +246,10 @@ describe('a cached answer', () => {
     ['a form', '/v1/verify/form', { email: 'ann@a.test' }],
     ['a list', BULK, { emails: ['ann@a.test'] }],
   ])('of another account is not returned for %s without credits', async (_, path, body) => {
-    const { request, settled, addAccount, addKey, database, newLines } = await spent()
+    const { request, settled, submit, addAccount, addKey, newLines } = await spent()
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_of_acc_2' })
-    const credits = { account_id: 'acc_2', period_start: PERIOD, used: 100, held: 0 }
-    await write(database, trx =>
-      trx
-        .insertInto('credit')
-        .values({ ...credits, warned: 100 })
-        .execute(),
-    )
+    await submit(users(1), { key })
     const response = await settled(request(path, { body, key }))
     expect(response.status).toBe(429)
     expect(await response.json()).toMatchObject({ code: 'quota_exceeded' })
@@ -283,13 +257,9 @@ describe('a cached answer', () => {
   })
 
   test('that has expired costs a credit, so it is not returned', async () => {
-    const { ask, clock, database } = await spent()
+    const { ask, clock, submit } = await spent()
     await clock.advance(DAY + 1)
-    const credits = { account_id: 'acc_1', period_start: PERIOD + DAY, used: 100, held: 0 }
-    await database.db
-      .insertInto('credit')
-      .values({ ...credits, warned: 100 })
-      .execute()
+    await submit(users(1))
     expect((await ask(PATH, { email: 'ann@a.test' })).status).toBe(429)
   })
 
@@ -306,20 +276,20 @@ describe('a cached answer', () => {
         { email: 'nonsense', valid: false },
       ],
     })
-    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(await credit()).toEqual({ used: 1, held: 0 })
     expect(newLines()).toEqual([])
   })
 
   test('is returned for each row if fewer credits are left than the list has addresses', async () => {
-    const { json, ask, credit } = await free(97).then(fixture => ({
+    const { json, ask, credit } = await free(3).then(fixture => ({
       ...fixture,
       ask: (body: object) => fixture.request(BULK, { body }),
     }))
     await json(BULK, { body: { emails: ['ann@a.test', 'bob@a.test'] } })
-    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect(await credit()).toEqual({ used: 2, held: 0 })
     expect((await ask({ emails: ['ann@a.test', 'bob@a.test'] })).status).toBe(200)
     expect((await ask({ emails: ['ann@a.test', 'zoe@a.test'] })).status).toBe(429)
-    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect(await credit()).toEqual({ used: 2, held: 0 })
   })
 
   test.each([
@@ -343,21 +313,19 @@ describe('a list that becomes a job', () => {
   const emails = Array.from({ length: 20 }, (_, n) => `user${n % 15}@a.test`)
 
   test('has a credit reserved for each address to verify', async () => {
-    const { json, credit, database } = await free(0)
-    const { job_id } = await json('/v1/verify/bulk', { body: { emails: [...emails, 'nonsense'] } })
+    const { json, credit } = await free(100)
+    await json('/v1/verify/bulk', { body: { emails: [...emails, 'nonsense'] } })
     expect(await credit()).toEqual({ used: 0, held: 15 })
-    const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
-    expect(job).toMatchObject({ id: job_id, held: 15, credit_period: PERIOD, malformed: 1 })
   })
 
   test('has a credit reserved for each row with deduplicate: false', async () => {
-    const { json, credit } = await free(0)
+    const { json, credit } = await free(100)
     await json('/v1/verify/batch', { body: { emails, deduplicate: false } })
     expect(await credit()).toEqual({ used: 0, held: 20 })
   })
 
   test('that needs more is refused with how many are left, and leaves nothing behind', async () => {
-    const { request, settled, credit, database, worker } = await free(90)
+    const { request, json, settled, credit } = await free(10)
     const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
     expect(response.status).toBe(429)
     expect(Number(response.headers.get('Retry-After'))).toBe(12 * 3600)
@@ -365,36 +333,38 @@ describe('a list that becomes a job', () => {
       code: 'quota_exceeded',
       error: expect.stringContaining('10 are left'),
     })
-    expect(await credit()).toEqual({ used: 90, held: 0 })
-    expect(await database.db.selectFrom('job').select('id').execute()).toEqual([])
-    expect(await database.db.selectFrom('item').select('position').execute()).toEqual([])
-    expect(worker.status().jobs).toBe(0)
+    expect(await credit()).toEqual({ used: 0, held: 0 })
+    expect(await json('/v1/jobs')).toMatchObject({ data: { items: [] } })
+    expect(await json('/v1/limits')).toMatchObject({
+      data: { limits: expect.arrayContaining([expect.objectContaining(NO_ROWS)]) },
+    })
   })
 
   test('is accepted once if two at the same time need the same credits', async () => {
-    const { request, settled, credit, database } = await free(80)
+    const { request, json, settled, credit } = await free(20)
     const responses = await settled(
       Promise.all([1, 2].map(() => request('/v1/verify/bulk', { body: { emails } }))),
     )
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
-    expect(await credit()).toEqual({ used: 80, held: 15 })
-    const jobs = await database.db.selectFrom('job').select('state').execute()
-    expect(jobs).toEqual([{ state: 'queued' }])
+    expect(await credit()).toEqual({ used: 0, held: 15 })
+    expect(await json('/v1/jobs')).toMatchObject({ data: { items: [{ status: 'queued' }] } })
   })
 
   test('that is refused without credits emits quota.exceeded once, even if some are only reserved', async () => {
-    const { json, notified } = await subscribed(85)
+    const { json, notified } = await subscribed(15)
     await json('/v1/verify/bulk', { body: { emails } })
     expect(await notified()).toEqual([])
     for (let n = 0; n < 2; n++) {
       const refused = await json('/v1/verify/batch', { body: { emails } })
       expect(refused).toMatchObject({ code: 'quota_exceeded' })
     }
-    expect(await notified()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
+    expect(await notified()).toEqual([
+      expect.objectContaining({ used: 15, remaining: 0, threshold_percent: 100 }),
+    ])
   })
 
   test('that is too long for the remaining credits emits nothing: a shorter one may fit', async () => {
-    const { json, notified } = await subscribed(90)
+    const { json, notified } = await subscribed(10)
     expect(await json('/v1/verify/batch', { body: { emails } })).toMatchObject({
       code: 'quota_exceeded',
     })
@@ -402,7 +372,7 @@ describe('a list that becomes a job', () => {
   })
 
   test('that loses the last credits to another in the meantime emits it, too', async () => {
-    const { request, settled, notified } = await subscribed(85)
+    const { request, settled, notified } = await subscribed(15)
     const ask = () => request('/v1/verify/batch', { body: { emails } })
     const responses = await settled(Promise.all([ask(), ask()]))
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
@@ -410,10 +380,11 @@ describe('a list that becomes a job', () => {
   })
 
   test('in the sandbox has no credits reserved', async () => {
-    const { json, credit } = await free(100)
+    const { json, submit, credit } = await free(100)
+    await submit(users(100))
     const headers = { 'X-EV-Sandbox': 'true' }
     await json('/v1/verify/bulk', { body: { emails }, headers })
-    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(await credit()).toEqual({ used: 0, held: 100 })
   })
 })
 
