@@ -116,7 +116,7 @@ const callerFrom = (c: Context<Env>) => ({
  * behind a proxy of `trustProxy`, the last address in X-Forwarded-For that is not such a proxy.
  * Earlier entries can be forged.
  */
-export function clientIp(trustProxy: readonly string[]) {
+function clientIp(trustProxy: readonly string[]) {
   const trusted = trustProxy.length === 0 ? () => false : inRanges(trustProxy)
   return (incoming: Incoming | undefined, forwardedFor: () => string | undefined): string => {
     const direct = plainIp(incoming?.socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
