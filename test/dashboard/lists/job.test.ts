@@ -123,6 +123,15 @@ describe('the page of a list', () => {
     expect(failed).toContain('send the list ID job_a')
   })
 
+  test('says what to do in terms of the page, not of the API, when an action fails', async () => {
+    const { post, database } = await dashboardWithList({ done: 2 })
+    await cancelJob(database, 'job_a')
+    const refused = await post('/lists/job_a/finish')
+    expect(refused.status).toBe(409)
+    expect(plain(refused.text)).toContain('The job has been cancelled. Resume it first.')
+    expect(refused.text).not.toContain('/v1/jobs')
+  })
+
   test('of a long list loads its charts later; without JavaScript they are a page', async () => {
     const texts = Array.from({ length: 20_001 }, (_, n) => `valid${n}@a.example`)
     const { page, get } = await dashboardWithList({ texts })
