@@ -337,22 +337,30 @@ const KEYS_MAX = 10_000
  * the same time share a lookup. A hash without a key is not cached, because a client can send any
  * number of those.
  */
-export function getCachedKey(database: Database, hash: string): Promise<FoundKey | null> {
+export function getCachedKey(
+  database: Database,
+  hash: string,
+): FoundKey | Promise<FoundKey | null> {
   const cache = cacheFor(database)
   const [now, changes] = [database.clock.monotonicNow(), keyChanges()]
   const cached = cache.get(hash)
   if (cached?.changes === changes && now < cached.freshUntil) return cached.found
-  const lookup = { found: findKeyByHash(database, hash), changes, freshUntil: now + FRESH_MS }
+  const found = findKeyByHash(database, hash)
+  const lookup: CachedKey = { found, changes, freshUntil: now + FRESH_MS }
   cache.set(hash, lookup)
   const forget = () => {
     if (cache.peek(hash) === lookup) cache.delete(hash)
   }
-  lookup.found.then(found => found ?? forget(), forget)
-  return lookup.found
+  found.then(key => {
+    if (key === null) forget()
+    else lookup.found = key
+  }, forget)
+  return found
 }
 
 type CachedKey = {
-  readonly found: Promise<FoundKey | null>
+  /** The key once it is read. */
+  found: FoundKey | Promise<FoundKey | null>
   readonly changes: number
   readonly freshUntil: number
 }

@@ -128,6 +128,12 @@ export type Incoming = {
   /** Set by Node: the headers by their names in lower case. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly socket?: { readonly remoteAddress?: string | undefined }
+  /** Set by Node: whether the whole body has arrived. */
+  readonly complete?: boolean
+  /** Set by Node: whether something has read from the body. */
+  readonly readableDidRead?: boolean
+  /** Set by Node: returns what has arrived of the body. */
+  read?(): Uint8Array | null
 }
 
 /** The part of Node's ServerResponse that is used here. */

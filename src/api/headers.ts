@@ -16,6 +16,17 @@ export function addHeader(c: Context<Env>, name: string, value: string): void {
   } else if (!outgoing.headersSent) outgoing.setHeader(name, value)
 }
 
+/**
+ * Returns a header of a request by its name in lower case. Node's own object of headers costs a
+ * tenth of a search in the raw ones, which matters with a dozen of them.
+ */
+export function getHeader({ env, req }: Context<Env>, name: Lowercase<string>): string | undefined {
+  const headers = env?.incoming?.headers
+  if (headers === undefined) return req.header(name)
+  const value = headers[name]
+  return typeof value === 'string' ? value : undefined
+}
+
 export const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'
 
 /** Headers of every response. */
@@ -67,6 +78,6 @@ export function restrictOrigin({ settings }: HeaderDeps): (c: Context<Env>) => v
 
 /** Allows the origin of the request to read the response: its key is allowed on this site. */
 export function allowOrigin(c: Context<Env>): void {
-  const origin = c.req.header('Origin')
+  const origin = getHeader(c, 'origin')
   if (origin !== undefined) c.set('allowedOrigin', origin)
 }

@@ -55,8 +55,7 @@ export function mcpRoutes(service: McpDeps, app: Pick<OpenAPIHono<Env>, 'fetch'>
       body: { kind: 'json', bytesMax: BODY_MAX, valuesMax: BODY_VALUES_MAX },
       schemas: null,
       beforeKey: checkOrigin(service),
-    }),
-    async c => {
+    })(async c => {
       const body = c.get('json')
       // The rest is waiting, and work of requests of its own.
       if (c.env?.outgoing !== undefined) service.capacity.admissions.leave(c.env.outgoing)
@@ -73,7 +72,7 @@ export function mcpRoutes(service: McpDeps, app: Pick<OpenAPIHono<Env>, 'fetch'>
       })
       const handler = await createHandler(c, service, app)
       return toAnswer(c, await handler.fetch(request, { parsedBody: body }))
-    },
+    }),
   )
   return router
 }

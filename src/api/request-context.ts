@@ -3,7 +3,7 @@ import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
 import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
 import type { Env, Incoming } from './context.ts'
-import { ALLOW_ORIGIN, addHeader, commonHeaders, type HeaderDeps } from './headers.ts'
+import { ALLOW_ORIGIN, addHeader, commonHeaders, getHeader, type HeaderDeps } from './headers.ts'
 import type { Metrics } from './metrics.ts'
 import { type LimitDeps, limitHeaders, openLimit } from './middleware/rate-limit-buckets.ts'
 import type { MonitoringDeps } from './service.ts'
@@ -26,7 +26,7 @@ export function requestContext(
     const startedAt = clock.monotonicNow()
     const requestId = `req_${random.token(ID_LENGTH)}`
     c.set('requestId', requestId)
-    const ip = getClientIp(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
+    const ip = getClientIp(c.env?.incoming, () => getHeader(c, 'x-forwarded-for'))
     c.set('ip', ip)
     c.set('isLocal', isLoopback(ip) && !isForwarded(c))
     await next()
@@ -136,12 +136,8 @@ function clientIp(trustProxy: readonly string[]) {
  * Whether a proxy forwarded the request. A proxy on this machine that is not in `trustProxy` gives
  * all of its clients a loopback address.
  */
-function isForwarded({ env, req }: Context<Env>): boolean {
-  const headers = env?.incoming?.headers
-  return headers === undefined
-    ? FORWARDING_HEADERS.some(name => req.header(name) !== undefined)
-    : FORWARDING_NAMES.some(name => headers[name] !== undefined)
-}
+const isForwarded = (c: Context<Env>): boolean =>
+  FORWARDING_NAMES.some(name => getHeader(c, name) !== undefined)
 
 /** The headers of RFC 7239 and RFC 9110 §7.6.3, and those that proxies use in their place. */
 export const FORWARDING_HEADERS = [
@@ -149,7 +145,7 @@ export const FORWARDING_HEADERS = [
   ...(['X-Real-IP', 'True-Client-IP', 'CF-Connecting-IP'] as const),
 ] as const
 
-const FORWARDING_NAMES = FORWARDING_HEADERS.map(name => name.toLowerCase())
+const FORWARDING_NAMES = FORWARDING_HEADERS.map(name => name.toLowerCase() as Lowercase<string>)
 
 /** Stands for a socket that was closed, which has no address. */
 const UNKNOWN_CALLER = '0.0.0.0'

@@ -1,11 +1,11 @@
 import { OpenAPIHono, type RouteConfig, type RouteHandler, z } from '@hono/zod-openapi'
-import type { Handler, MiddlewareHandler } from 'hono'
+import type { Handler } from 'hono'
 import type { Scope } from '../accounts/key-rights.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import type { ApiCode } from './errors/api-error.ts'
 import { FixedPathRouter } from './fixed-path-router.ts'
-import { type GuardRule, takesSandbox } from './middleware/guard.ts'
+import { type GuardRule, type Protect, takesSandbox } from './middleware/guard.ts'
 import type { Counts } from './middleware/rate-limit-buckets.ts'
 import { toRoutePath } from './middleware/route-table.ts'
 import type { Differing } from './schemas/answers.ts'
@@ -102,7 +102,8 @@ type ResponseObject = { readonly description: string; readonly content?: object 
 type Route<M extends Method, Path, Params, Query, Body, Answer, Status extends number> = {
   readonly method: Lowercase<M>
   readonly path: Path
-  readonly middleware: MiddlewareHandler<Env>[]
+  /** Protects the handler by the guard. */
+  readonly protect: Protect
   readonly request: RequestPart<'params', Params> &
     RequestPart<'query', Query> &
     RequestPart<'body', JsonBody<Body>>
@@ -164,7 +165,7 @@ export function route<
     tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
     parameters: requestHeaders(o).map(requestHeaderRef),
-    middleware: [guard(toRule(target, o))],
+    protect: guard(toRule(target, o)),
     request: { params, query, body: body && requestBody(body) },
     responses: {
       [o.status ?? 200]: {
@@ -243,19 +244,24 @@ const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as con
 
 /** A router whose routes are in the OpenAPI document. */
 export class Router extends OpenAPIHono<Env> {
-  /** Adds a route with its middleware; the guard validates what the handler reads. */
-  handle<R extends RouteConfig>(route: R, handler: RouteHandler<R, Env>): this {
-    const { middleware = [], ...declared } = route
+  /** Adds a route; its guard or middleware validates what the handler reads. */
+  handle<R extends RouteConfig & { readonly protect?: Protect }>(
+    route: R,
+    handler: RouteHandler<R, Env>,
+  ): this {
+    const { middleware = [], protect = unprotected, ...declared } = route
     this.openAPIRegistry.registerPath(declared as RouteConfig)
     this.on(
       [route.method.toUpperCase()],
       [toRoutePath(route.path)],
       ...[middleware].flat(),
-      handler as Handler<Env>,
+      protect(handler as Handler<Env>),
     )
     return this
   }
 }
+
+const unprotected: Protect = handler => handler
 
 /** Creates a router, which treats `/v1/jobs/` as `/v1/jobs`. */
 export const newRouter = () => new Router({ strict: false, router: new FixedPathRouter() })

@@ -30,16 +30,22 @@ export class JsonError extends Error {
 }
 
 /**
- * Reads a JSON text (RFC 8259) in UTF-8 as `JSON.parse` does, and yields to the event loop in
- * between: `JSON.parse` needs half a second for 16 MiB of escapes or field names. Throws JsonError.
- * The text must be valid UTF-8.
+ * Reads a JSON text (RFC 8259) in UTF-8 as `JSON.parse` does. Returns the value of a short text, and
+ * for a long one a promise: it is read with pauses for the event loop, because `JSON.parse` needs
+ * half a second for 16 MiB of escapes or field names. Throws JsonError, or rejects with it. The text
+ * must be valid UTF-8.
  */
-export async function readJsonText(bytes: Uint8Array, limits: JsonLimits): Promise<unknown> {
+export function readJsonText(bytes: Uint8Array, limits: JsonLimits): unknown {
   const reading = new JsonReader(bytes, limits).read()
+  const step = reading.next()
+  return step.done === true ? step.value : readRest(reading)
+}
+
+async function readRest(reading: Generator<void, unknown>): Promise<unknown> {
   for (;;) {
+    await yieldToEventLoop()
     const step = reading.next()
     if (step.done === true) return step.value
-    await yieldToEventLoop()
   }
 }
 

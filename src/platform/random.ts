@@ -9,12 +9,9 @@ export interface Random {
 export const systemRandom: Random = {
   below: limit => nodeCrypto().randomInt(limit),
   token(length) {
-    let token = ''
-    while (token.length < length) {
-      const byte = nextByte()
-      // 252 = 7 × 36: larger bytes would favor the first letters.
-      if (byte < 252) token += ALPHABET[byte % 36]
-    }
+    while (pool.length < length) pool += randomText()
+    const token = pool.slice(0, length)
+    pool = pool.slice(length)
     return token
   },
 }
@@ -23,16 +20,16 @@ export const systemRandom: Random = {
 const nodeCrypto = () => process.getBuiltinModule('node:crypto')
 
 /** Random bytes are fetched in bulk: each call costs more than the bytes it returns. */
-const POOL_LENGTH = 4_096
-let pool = Buffer.alloc(0)
-let offset = 0
+const POOL_LENGTH = 1_024
+/** Random characters that no token has yet. */
+let pool = ''
 
-function nextByte(): number {
-  if (offset === pool.length) {
-    pool = nodeCrypto().randomBytes(POOL_LENGTH)
-    offset = 0
-  }
-  return pool[offset++] as number
+function randomText(): string {
+  let text = ''
+  // 252 = 7 × 36: larger bytes would favor the first letters.
+  for (const byte of nodeCrypto().randomBytes(POOL_LENGTH))
+    if (byte < 252) text += ALPHABET[byte % 36]
+  return text
 }
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'

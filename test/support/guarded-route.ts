@@ -29,7 +29,7 @@ export function addGuardedRoute(
     schemas: null,
     ...rule,
   }
-  app.route('/', newRouter().on([method], [path], service.guard(given), handler))
+  app.route('/', newRouter().on([method], [path], service.guard(given)(handler)))
 }
 
 /** Counts a list, as a handler that creates one does. */

@@ -7,6 +7,7 @@ import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Log } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
+import { getHeader } from '../headers.ts'
 import { ApiError, STATUS } from './api-error.ts'
 import { answerOperation } from './operations.ts'
 import { requestError } from './request-errors.ts'
@@ -47,7 +48,7 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
   const retryAfterS = error.retryAfterS ?? (status === 503 ? 1 : null)
   if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
   if (status === 401) c.header('WWW-Authenticate', c.get('challenge') ?? 'Bearer')
-  const problem = wantsProblem(c.req.header('Accept'))
+  const problem = wantsProblem(getHeader(c, 'accept'))
   return c.body(JSON.stringify(problem ? toProblem(body) : body), status as ContentfulStatusCode, {
     'Content-Type': problem ? 'application/problem+json' : 'application/json',
   })

@@ -11,6 +11,7 @@ import {
 import type { Env } from '../context.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { requestError } from '../errors/request-errors.ts'
+import { getHeader } from '../headers.ts'
 
 export type BodyRule = {
   readonly bytesMax: number
@@ -28,15 +29,14 @@ export function checkBodyHeaders(
   { bytesMax, kind, gzip = false }: BodyRule,
 ): void {
   if (isBodyless(c)) return
-  const { req } = c
-  const encoding = req.header('Content-Encoding')
+  const encoding = getHeader(c, 'content-encoding')
   if (encoding !== undefined && !isAccepted(encoding, gzip)) {
     throw requestError('encoding_not_supported', { gzip })
   }
-  const length = req.header('Content-Length')
+  const length = getHeader(c, 'content-length')
   if (length !== undefined && Number(length) > bytesMax)
     throw requestError('body_too_large', { bytesMax })
-  if (kind === 'json' && hasBody(c) && !isJson(req.header('Content-Type'))) {
+  if (kind === 'json' && hasBody(c) && !isJson(getHeader(c, 'content-type'))) {
     throw requestError('content_type_not_supported', { accepted: JSON_ONLY })
   }
 }
@@ -52,16 +52,26 @@ export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(enc
  */
 export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
   if (isBodyless(c)) return
-  const sent = hasBody(c) ? await readBytes(c, rule.bytesMax) : EMPTY
+  const received = hasBody(c) ? takeReceived(c) : EMPTY
+  if (received !== null && received.length > rule.bytesMax)
+    throw requestError('body_too_large', { bytesMax: rule.bytesMax })
+  const sent = received ?? (await readBytes(c, rule.bytesMax))
   // Few bytes may expand to many, so a body is expanded and parsed in its turn.
   const largeList = c.get('largeList')
   if (largeList !== undefined) await largeList.acquireSlot()
-  const isCompressed = isGzip(c.req.header('Content-Encoding') ?? null)
+  const isCompressed = isGzip(getHeader(c, 'content-encoding') ?? null)
   const bytes = isCompressed ? await expand(sent, rule.bytesMax) : sent
-  const value = await parse(bytes, rule)
+  const value = parse(bytes, rule)
+  c.set('json', value instanceof Promise ? await value : value)
   largeList?.onParsed(bytes.length)
   c.set('body', bytes)
-  c.set('json', value)
+}
+
+/** Returns a body that has arrived and that nothing has read; null for any other. */
+function takeReceived({ env }: Context<Env>): Uint8Array | null {
+  const incoming = env?.incoming
+  if (incoming?.complete !== true || incoming.readableDidRead !== false) return null
+  return incoming.read?.() ?? EMPTY
 }
 
 /**
@@ -69,7 +79,7 @@ export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
  * context are then the JSON of this object: a repeated form may have another boundary.
  */
 export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<void> {
-  const type = c.req.header('Content-Type')
+  const type = getHeader(c, 'content-type')
   if (isJson(type)) return readJson(c, rule)
   if (type === undefined || !FORM_TYPE.test(type)) {
     throw requestError('content_type_not_supported', { accepted: JSON_OR_FORM })
@@ -122,10 +132,11 @@ const EMPTY = new Uint8Array()
 const isBodyless = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
 
 /** One of two headers announces a body (RFC 9112 §6.3); requests in this process need neither. */
-function hasBody({ env, req }: Context<Env>): boolean {
-  const length = req.header('Content-Length')
+function hasBody(c: Context<Env>): boolean {
+  const length = getHeader(c, 'content-length')
   if (length !== undefined) return length !== '0'
-  if (req.header('Transfer-Encoding') !== undefined) return true
+  if (getHeader(c, 'transfer-encoding') !== undefined) return true
+  const { env, req } = c
   return env?.incoming?.httpVersionMajor === undefined && req.raw.body !== null
 }
 
@@ -137,7 +148,7 @@ const JSON_TYPE = /^application\/(?:[\w.-]{1,100}\+)?json *(?:; *charset="?utf-?
 async function readBytes(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   try {
     // Node's parser delivers no more bytes than were announced.
-    const isAnnounced = c.req.header('Content-Length') !== undefined
+    const isAnnounced = getHeader(c, 'content-length') !== undefined
     const bytes = isAnnounced
       ? new Uint8Array(await c.req.arrayBuffer())
       : await readChunks(c, bytesMax)
@@ -175,7 +186,8 @@ async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array
 /** A byte order mark, which parsers may ignore (RFC 8259 §8.1). */
 const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf'
 
-async function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): Promise<unknown> {
+/** Returns the value of a JSON body, or a promise of it if the body is long. */
+function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(text)) {
     throw requestError('utf8_invalid', { at: firstInvalidByte(text) })
@@ -183,10 +195,14 @@ async function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): P
   const start = text.toString('latin1', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   if (isBlank(text, start)) return {}
   const limits = { ...LIMITS, valuesMax }
-  try {
-    return await readJsonText(text.subarray(start), limits)
-  } catch (error) {
+  const fail = (error: unknown): never => {
     throw error instanceof JsonError ? toBodyError(error, start, limits) : error
+  }
+  try {
+    const value = readJsonText(start === 0 ? text : text.subarray(start), limits)
+    return value instanceof Promise ? value.catch(fail) : value
+  } catch (error) {
+    return fail(error)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler, Next } from 'hono'
+import type { Context, Handler } from 'hono'
 import { hashSecret, isWellFormed } from '../../accounts/key.ts'
 import {
   domainAllowed,
@@ -8,16 +8,16 @@ import {
   permits,
   type Scope,
 } from '../../accounts/key-rights.ts'
-import { getCachedKey, isRevoked } from '../../accounts/key-store.ts'
+import { type FoundKey, getCachedKey, isRevoked } from '../../accounts/key-store.ts'
 import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
 import { lacksSecondFactor } from '../../accounts/people/second-factor.ts'
 import { findPlan } from '../../accounts/plan.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Admitted, Caller, DashboardSession, Env, Replay } from '../context.ts'
-import type { ApiCode } from '../errors/api-error.ts'
+import { type ApiCode, STATUS } from '../errors/api-error.ts'
 import { toApiError } from '../errors/errors.ts'
 import { invalidRequest, requestError } from '../errors/request-errors.ts'
-import { allowOrigin } from '../headers.ts'
+import { allowOrigin, getHeader } from '../headers.ts'
 import type { LastUsed } from '../last-used.ts'
 import type { ServiceDeps } from '../service.ts'
 import { hasDelay, type SandboxDeps, sandboxDelay } from '../verify/sandbox.ts'
@@ -73,7 +73,7 @@ export type GuardRule = {
   /**
    * A header that can have the key, without a scheme. `Authorization` then needs no scheme either.
    */
-  readonly keyHeader?: string
+  readonly keyHeader?: Lowercase<string>
   /** Whether a signed link can replace the key. */
   readonly takesLinks?: boolean
   /**
@@ -93,8 +93,10 @@ export type GuardRule = {
   readonly afterBody?: ((c: Context<Env>) => void | Promise<void>) | undefined
 }
 
-/** Creates the middleware of a route. */
-export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>
+/** Returns a function that protects the handler of a route by its rule. */
+export type Guard = (rule: GuardRule) => Protect
+
+export type Protect = (handler: Handler<Env>) => Handler<Env>
 
 /**
  * Returns the guard of all routes. In this order, and each once, it
@@ -107,9 +109,11 @@ export type Guard = (rule: GuardRule) => MiddlewareHandler<Env>
  * 6. reads the body;
  * 7. delays a request of the sandbox, as it asks for;
  * 8. repeats the stored response, or locks the Idempotency-Key;
- * 9. validates the query, the path and the body by their schemas.
+ * 9. validates the query, the path and the body by their schemas;
+ * 10. runs the handler.
  *
- * A request that the caller has no right to becomes an entry of the audit log.
+ * A request that the caller has no right to becomes an entry of the audit log. A step that has what
+ * it needs returns its result instead of a promise, so that most requests wait only for their counts.
  */
 export const createGuard =
   (service: GuardDeps): Guard =>
@@ -117,36 +121,36 @@ export const createGuard =
     const { counts, takesList } = rule
     const isVerification = counts !== null || rule.isVerification
     if (isVerification || takesList) service.routes.add(rule.target, { isVerification, takesList })
-    const route = {
-      ...rule,
-      validate: rule.schemas === null ? () => {} : createValidator(rule.schemas),
-    }
+    const validate = rule.schemas === null ? () => {} : createValidator(rule.schemas)
     const path = toRoutePath(rule.target.slice(rule.target.indexOf(' ') + 1))
-    return async (c, next) => {
-      c.set('route', path)
-      rule.beforeKey?.(c)
-      if (counts !== null) holdVerifying(c, service)
-      try {
-        const response = await passGuard(c, service, route, next)
-        if (c.error !== undefined) await noteError(c, service, { ...rule, error: c.error })
-        return response
-      } catch (error) {
-        await noteError(c, service, { ...rule, error })
-        throw error
-      } finally {
-        leavePlaces(c)
+    return handler => {
+      const route: GuardedRoute = { ...rule, validate, handler }
+      return async c => {
+        c.set('route', path)
+        try {
+          rule.beforeKey?.(c)
+          if (counts !== null) holdVerifying(c, service)
+          return await passGuard(c, service, route)
+        } catch (error) {
+          await noteError(c, service, { target: rule.target, error })
+          throw error
+        } finally {
+          leavePlaces(c)
+        }
       }
     }
   }
 
-type GuardedRoute = GuardRule & { readonly validate: (c: Context<Env>) => void }
+type GuardedRoute = GuardRule & {
+  readonly validate: (c: Context<Env>) => void
+  readonly handler: Handler<Env>
+}
 
 async function passGuard(
   c: Context<Env>,
   service: GuardDeps,
   rule: GuardedRoute,
-  next: Next,
-): Promise<Response | undefined> {
+): Promise<Response> {
   const caller = await checkCaller(c, service, rule)
   checkBodyHeaders(c, rule.body)
   if (rule.counts !== null) {
@@ -164,14 +168,7 @@ async function passGuard(
   if (rule.body.kind === 'json') await readAdmitted(c, service, { rule, admitted })
   const endRequest = counts === null || counts === 'bulk' ? null : service.priority.startRequest()
   try {
-    return await answerAdmitted(c, service, {
-      rule,
-      replay,
-      async handle() {
-        await next()
-        if (counts !== null) uncountRefused(c, admitted)
-      },
-    })
+    return await answerAdmitted(c, service, { rule, replay, counts, admitted })
   } finally {
     endRequest?.()
   }
@@ -180,15 +177,17 @@ async function passGuard(
 type Answering = {
   readonly rule: GuardedRoute
   readonly replay: Replay | null
-  readonly handle: () => Promise<void>
+  /** As what the request is counted. */
+  readonly counts: Counts
+  readonly admitted: Admitted
 }
 
 /** Repeats the stored response of a request, or runs its handler. */
 async function answerAdmitted(
   c: Context<Env>,
   service: GuardDeps,
-  { rule, replay, handle }: Answering,
-): Promise<Response | undefined> {
+  { rule, replay, counts, admitted }: Answering,
+): Promise<Response> {
   if (rule.afterBody !== undefined) await rule.afterBody(c)
   if (rule.counts !== null && c.get('sandbox') && hasDelay(c)) await sandboxDelay(c, service)
   const unlock = replay === null ? null : await lockReplay(c, service, replay)
@@ -198,12 +197,33 @@ async function answerAdmitted(
     const repeated = isKnown ? repeatStored(c, service, c.get('body') ?? EMPTY) : null
     if (repeated !== null) return repeated
     rule.validate(c)
-    await handle()
+    return await handleCounted(c, rule.handler, { counts, admitted })
   } finally {
     unlock?.()
   }
-  return undefined
 }
+
+/** Runs a handler, and removes a refused request from the limits in which it was counted. */
+async function handleCounted(
+  c: Context<Env>,
+  handler: Handler<Env>,
+  { counts, admitted }: Pick<Answering, 'counts' | 'admitted'>,
+): Promise<Response> {
+  try {
+    const response: Response = await handler(c, endOfChain)
+    if (counts !== null && isRefused(response.status)) admitted.uncountList()
+    return response
+  } catch (error) {
+    if (counts === null) throw error
+    const { code } = toApiError(error)
+    if (admitted.noCredits !== null && code === 'quota_exceeded') admitted.uncount()
+    else if (isRefused(STATUS[code])) admitted.uncountList()
+    throw error
+  }
+}
+
+/** No handler of a guarded route calls the next one. */
+const endOfChain = async () => {}
 
 const EMPTY = new Uint8Array()
 
@@ -217,21 +237,22 @@ function holdVerifying(c: Context<Env>, { capacity }: GuardDeps): void {
 }
 
 /** Identifies the caller, and checks whether its key permits the request. */
-async function checkCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): Promise<Caller> {
+function checkCaller(
+  c: Context<Env>,
+  service: GuardDeps,
+  rule: GuardRule,
+): Caller | Promise<Caller> {
   if (c.req.method === 'POST' && service.isStopping()) throw requestError('service_stopping')
-  const caller = await identifyCaller(c, service, rule)
-  c.set('caller', caller)
-  service.lastUsed.note(caller.key.id)
-  checkPermission(c, caller, rule.scope)
-  if (rule.scope === FORM_SCOPE) allowOrigin(c)
-  c.set('sandbox', isSandbox(c, rule, caller))
-  return caller
-}
-
-/** Removes a refused request from the limits in which it was counted for an effect. */
-function uncountRefused(c: Context<Env>, admitted: Admitted): void {
-  if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-  else if (isRefused(c)) admitted.uncountList()
+  const found = identifyCaller(c, service, rule)
+  const check = (caller: Caller) => {
+    c.set('caller', caller)
+    service.lastUsed.note(caller.key.id)
+    checkPermission(c, caller, rule.scope)
+    if (rule.scope === FORM_SCOPE) allowOrigin(c)
+    c.set('sandbox', isSandbox(c, rule, caller))
+    return caller
+  }
+  return found instanceof Promise ? found.then(check) : check(found)
 }
 
 /** The handle of a request that is counted elsewhere. */
@@ -243,7 +264,11 @@ const NOT_COUNTED: Admitted = {
   uncount() {},
 }
 
-function identifyCaller(c: Context<Env>, service: GuardDeps, rule: GuardRule): Promise<Caller> {
+function identifyCaller(
+  c: Context<Env>,
+  service: GuardDeps,
+  rule: GuardRule,
+): Caller | Promise<Caller> {
   if (rule.takesLinks && c.req.query('signature') !== undefined) {
     c.set('isLink', true)
     return authenticateLink(c, service).then(found => toCaller(service, found))
@@ -258,7 +283,7 @@ function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope
   if (!ipAllowed(key, c.get('ip'))) {
     throw requestError('ip_not_allowed')
   }
-  const site = c.req.header('Origin') ?? c.req.header('Referer') ?? null
+  const site = getHeader(c, 'origin') ?? getHeader(c, 'referer') ?? null
   if (!domainAllowed(key, site)) {
     throw requestError('domain_not_allowed')
   }
@@ -275,8 +300,8 @@ function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope
 }
 
 /** A body without Content-Length may be short. */
-const mayBeFree = ({ req }: Context<Env>, { freeBodyMax }: GuardRule) =>
-  freeBodyMax !== undefined && Number(req.header('Content-Length') ?? 0) <= freeBodyMax
+const mayBeFree = (c: Context<Env>, { freeBodyMax }: GuardRule) =>
+  freeBodyMax !== undefined && Number(getHeader(c, 'content-length') ?? 0) <= freeBodyMax
 
 const isCode = (error: unknown, code: ApiCode) =>
   error !== undefined && toApiError(error).code === code
@@ -303,9 +328,8 @@ async function readAdmitted(
  * Whether the request is removed from the limit of lists. A request of a client that disconnected
  * (408) has caused probes and still counts.
  */
-function isRefused({ res: { status } }: Context<Env>): boolean {
-  return (status >= 400 && status < 500 && status !== 408) || status === 507
-}
+const isRefused = (status: number): boolean =>
+  (status >= 400 && status < 500 && status !== 408) || status === 507
 
 /** Whether requests can be simulated; those that manage keys and accounts never are. */
 export const takesSandbox = (scope: Scope | null): boolean =>
@@ -320,7 +344,7 @@ const NEVER_SIMULATED: readonly Scope[] = [
 
 function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): boolean {
   if (key.isTest) return takesSandbox(scope)
-  const value = c.req.header('X-EV-Sandbox')?.trim().toLowerCase()
+  const value = getHeader(c, 'x-ev-sandbox')?.trim().toLowerCase()
   if (value === undefined || value === 'false' || !takesSandbox(scope)) return false
   if (value === 'true') return true
   // A misspelled value must not cause a charge.
@@ -328,30 +352,36 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule, { key }: Caller): bool
 }
 
 /** Returns the value of the header that has the key of a request. */
-const readSentKey = ({ req }: Context<Env>, { keyHeader }: GuardRule): string | undefined =>
-  (keyHeader === undefined ? undefined : req.header(keyHeader)) ?? req.header('Authorization')
+const readSentKey = (c: Context<Env>, { keyHeader }: GuardRule): string | undefined =>
+  (keyHeader === undefined ? undefined : getHeader(c, keyHeader)) ?? getHeader(c, 'authorization')
 
 /**
  * Authenticates the key in `Authorization: Bearer …`, or in the header of the route. Only a caller with the secret of a key learns
  * that it has expired or was revoked.
  */
-async function authenticate(
+function authenticate(
   service: GuardDeps,
   sent: string | undefined,
   { keyHeader }: GuardRule,
-): Promise<Caller> {
+): Caller | Promise<Caller> {
   const text = (keyHeader === undefined ? BEARER : BEARER_OR_BARE).exec(sent ?? '')?.[1]
   // A mistyped or invented key is refused by its checksum, without a query.
   if (text === undefined || !isWellFormed(text))
     throw requestError('key_missing', { header: keyHeader })
-  const { database, clock } = service
+  const { database } = service
   const hash = hashSecret(text)
-  const found = await getCachedKey(database, hash)
-  if (found === null)
+  const found = getCachedKey(database, hash)
+  if (!(found instanceof Promise)) return checkExpiry(service, found)
+  return found.then(async key => {
+    if (key !== null) return checkExpiry(service, key)
     throw (await isRevoked(database, hash))
       ? requestError('key_revoked')
       : requestError('key_missing', { header: keyHeader })
-  const now = clock.now()
+  })
+}
+
+function checkExpiry(service: GuardDeps, found: FoundKey): Caller {
+  const now = service.clock.now()
   if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now))
     throw requestError('key_expired')
   return toCaller(service, { ...found, person: null })

@@ -10,6 +10,7 @@ import {
 import { type BeforeCommit, type Trx, writeWith } from '../../db/database.ts'
 import type { Env, Replay } from '../context.ts'
 import { invalidRequest, requestError } from '../errors/request-errors.ts'
+import { getHeader } from '../headers.ts'
 import type { ServiceDeps } from '../service.ts'
 
 export type IdempotencyDeps = Pick<ServiceDeps, 'clock' | 'database' | 'secretBox'>
@@ -121,12 +122,12 @@ export class KeysInFlight {
 type ReplayDeps = IdempotencyDeps & { readonly keysInFlight: KeysInFlight }
 
 /** Whether a request has an Idempotency-Key. */
-export const isIdempotent = ({ req }: Context<Env>): boolean =>
-  req.header('Idempotency-Key') !== undefined
+export const isIdempotent = (c: Context<Env>): boolean =>
+  getHeader(c, 'idempotency-key') !== undefined
 
 /** Reads the Idempotency-Key of a request and the response that is stored under it. */
 export async function findReplay(c: Context<Env>, service: ReplayDeps): Promise<Replay> {
-  const key = c.req.header('Idempotency-Key') ?? ''
+  const key = getHeader(c, 'idempotency-key') ?? ''
   const { ended } = service.keysInFlight
   const replay = { key, fingerprint: '', stored: await findStored(c, service, key), ended }
   c.set('replay', replay)

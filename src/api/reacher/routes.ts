@@ -38,8 +38,10 @@ export function reacherRoutes(service: ReacherDeps): Router {
   router.get('/version', c => c.json({ version: service.settings.version }))
   for (const version of ['v0', 'v1']) {
     const check = `/${version}/check_email`
-    router.post(check, service.guard({ ...CHECK, target: `POST ${check}` }), c =>
-      checkEmail(c, service),
+    const protect = service.guard({ ...CHECK, target: `POST ${check}` })
+    router.post(
+      check,
+      protect(c => checkEmail(c, service)),
     )
     addListRoutes(router, service, `/${version}/bulk`)
   }
@@ -53,17 +55,24 @@ function addListRoutes(router: Router, service: ReacherDeps, path: string): void
     beforeBody: service.limitLargeLists,
     afterBody: requireDiskSpace(service),
   }
-  router.post(path, service.guard(submit), c => submitList(c, service))
+  router.post(
+    path,
+    service.guard(submit)(c => submitList(c, service)),
+  )
   const progress = { ...READ, target: `GET ${path}/{id}`, schemas: { params: PARAMS } }
-  router.get(`${path}/:id`, service.guard(progress), async c =>
-    c.json(presentProgress(await loadNumbered(c, service))),
+  router.get(
+    `${path}/:id`,
+    service.guard(progress)(async c => c.json(presentProgress(await loadNumbered(c, service)))),
   )
   const results = {
     ...READ,
     target: `GET ${path}/{id}/results`,
     schemas: { params: PARAMS, query: RESULTS_QUERY },
   }
-  router.get(`${path}/:id/results`, service.guard(results), c => listResults(c, service))
+  router.get(
+    `${path}/:id/results`,
+    service.guard(results)(c => listResults(c, service)),
+  )
 }
 
 const PARAMS = z.object({ id: z.coerce.number().int().min(1).max(JOB_NUMBER_MAX) })

@@ -104,6 +104,8 @@ const httpOptions = (limits: ServerLimits) => ({
   keepAliveTimeout: limits.keepAliveMs,
   keepAliveTimeoutBuffer: limits.keepAliveBufferMs,
   maxHeaderSize: limits.headersSizeMax,
+  // As the Headers of a Request do. By default Node drops all but the first of some headers.
+  joinDuplicateHeaders: true,
   // The listener checks it: Node would send its own response.
   requireHostHeader: false,
 })

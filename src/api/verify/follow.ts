@@ -13,6 +13,7 @@ import type { Env } from '../context.ts'
 import { logError } from '../errors/errors.ts'
 import { invalidRequest } from '../errors/request-errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
+import { getHeader } from '../headers.ts'
 import { mailHosts, ROUTE_KINDS } from '../schemas/evidence.ts'
 import { time } from '../schemas/fields.ts'
 import {
@@ -106,14 +107,14 @@ export const STEP_EXAMPLE: StepBody = {
 
 /** Whether the client accepts the steps as server-sent events. */
 export const wantsEvents = (c: Context<Env>) =>
-  /\btext\/event-stream\b/i.test(c.req.header('Accept') ?? '')
+  /\btext\/event-stream\b/i.test(getHeader(c, 'accept') ?? '')
 
 /**
  * Refuses an Idempotency-Key with an event stream: nothing is created, and a stream cannot be
  * repeated.
  */
 export function noKeyForEvents(c: Context<Env>): void {
-  if (wantsEvents(c) && c.req.header('Idempotency-Key') !== undefined) {
+  if (wantsEvents(c) && getHeader(c, 'idempotency-key') !== undefined) {
     throw invalidRequest(
       'Idempotency-Key is not supported with Accept: text/event-stream. Omit it: a repeated request is free while the answer is cached.',
     )

@@ -4,6 +4,7 @@ import { sleep } from '../../platform/clock.ts'
 import type { Capacity } from '../capacity.ts'
 import type { Env } from '../context.ts'
 import { invalidRequest } from '../errors/request-errors.ts'
+import { getHeader } from '../headers.ts'
 import { leavePlaces } from '../middleware/admission.ts'
 import type { ServiceDeps } from '../service.ts'
 
@@ -58,10 +59,11 @@ export function simulatedError(c: Context<Env>, address: Address | SyntaxFault):
 
 /** Simulates a slow response: the sandbox itself answers at once. */
 const DELAY_HEADER = 'X-EV-Sandbox-Delay'
+const DELAY_NAME = 'x-ev-sandbox-delay'
 const DELAY_MAX_MS = 30_000
 
 /** Whether a request asks for a slow response. */
-export const hasDelay = ({ req }: Context<Env>): boolean => req.header(DELAY_HEADER) !== undefined
+export const hasDelay = (c: Context<Env>): boolean => getHeader(c, DELAY_NAME) !== undefined
 
 /**
  * Waits as long as the header says. The request holds no place of a verification in that time, and none
@@ -69,7 +71,7 @@ export const hasDelay = ({ req }: Context<Env>): boolean => req.header(DELAY_HEA
  * many requests of the account wait.
  */
 export async function sandboxDelay(c: Context<Env>, service: SandboxDeps): Promise<void> {
-  const header = c.req.header(DELAY_HEADER) ?? ''
+  const header = getHeader(c, DELAY_NAME) ?? ''
   const delayMs = /^\d{1,9}$/.test(header.trim()) ? Number(header) : Number.NaN
   if (!(delayMs <= DELAY_MAX_MS)) {
     throw invalidRequest(
