@@ -1,4 +1,7 @@
+import type { Context } from 'hono'
 import { describe, expect, test } from 'vitest'
+import type { Env } from '../../../src/api/context.ts'
+import { getHeader } from '../../../src/api/headers.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 
 const get = (path: string, ...headers: readonly string[]) =>
@@ -172,3 +175,20 @@ describe('pipelining', () => {
     expect(server.asked).toHaveLength(3)
   })
 })
+
+test('a repeated header has all of its values, as in a Request', async () => {
+  const server = await openHttpServer({
+    paths: app =>
+      app.get('/headers', c =>
+        c.json(REPEATABLE.map(name => [getHeader(c as Context<Env>, name), c.req.header(name)])),
+      ),
+  })
+  const sent = REPEATABLE.flatMap(name => [`${name}: a`, `${name}: b`])
+  const received = await server.send(get('/headers', ...sent, 'Connection: close'))
+  expect(parseAnswer(received).json).toEqual(REPEATABLE.map(() => ['a, b', 'a, b']))
+})
+
+const REPEATABLE = [
+  ...(['authorization', 'content-type', 'origin', 'referer', 'accept'] as const),
+  ...(['idempotency-key', 'x-ev-sandbox', 'x-forwarded-for', 'x-reacher-secret'] as const),
+] as const
