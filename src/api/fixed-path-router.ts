@@ -10,23 +10,25 @@ import { TrieRouter } from 'hono/router/trie-router'
 export class FixedPathRouter<T> implements Router<T> {
   readonly name = 'FixedPathRouter'
   readonly #trie = new TrieRouter<T>()
-  /** Method and path of the routes without parameters. */
-  readonly #fixed = new Set<string>()
-  /** The handlers found for these routes, by the same key. */
-  readonly #found = new Map<string, Result<T>>()
+  /** The handlers of paths without parameters, by method and path; null until the first request. */
+  readonly #fixed = new Map<string, Map<string, Result<T> | null>>()
+  #isUsed = false
 
   add(method: string, path: string, handler: T): void {
-    if (this.#found.size > 0) throw new Error(`the route ${path} is added after the first request`)
+    if (this.#isUsed) throw new Error(`the route ${path} is added after the first request`)
     this.#trie.add(method, path, handler)
-    if (!HAS_PARAMETER.test(path)) this.#fixed.add(`${method} ${path}`)
+    if (HAS_PARAMETER.test(path)) return
+    const paths = this.#fixed.get(method) ?? new Map()
+    this.#fixed.set(method, paths.set(path, null))
   }
 
   match(method: string, path: string): Result<T> {
-    const key = `${method} ${path}`
-    const known = this.#found.get(key)
-    if (known !== undefined) return known
+    const paths = this.#fixed.get(method)
+    const known = paths?.get(path)
+    if (known) return known
     const result = this.#trie.match(method, path)
-    if (this.#fixed.has(key)) this.#found.set(key, result)
+    if (known === null) paths?.set(path, result)
+    this.#isUsed ||= known === null
     return result
   }
 }

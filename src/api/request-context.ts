@@ -117,7 +117,7 @@ const callerFrom = (c: Context<Env>) => ({
  * Earlier entries can be forged.
  */
 function clientIp(trustProxy: readonly string[]) {
-  const trusted = trustProxy.length === 0 ? () => false : inRanges(trustProxy)
+  const trusted = inRanges(trustProxy)
   return (incoming: Incoming | undefined, forwardedFor: () => string | undefined): string => {
     const direct = plainIp(incoming?.socket?.remoteAddress ?? '') ?? UNKNOWN_CALLER
     if (!trusted(direct)) return direct

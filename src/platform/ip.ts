@@ -5,6 +5,7 @@ import { BlockList, isIP } from 'node:net'
  * Returns null if the text is not an IP address.
  */
 export function plainIp(text: string): string | null {
+  if (isIP(text) === 4) return text
   const ip = MAPPED.exec(text)?.[1] ?? text.replace(/%.*/s, '')
   return isIP(ip) === 0 ? null : ip
 }
@@ -23,6 +24,7 @@ const RANGE = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/
 
 /** Returns a test for whether a plain IP is in one of the ranges. Invalid ranges are ignored. */
 export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
+  if (ranges.length === 0) return () => false
   // One list per family: a BlockList matches every IPv4 address against ::/0.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const range of ranges.filter(isIpRange)) {
@@ -74,7 +76,7 @@ export function rateLimitIp(ip: string): string {
 export const networkOf = (ip: string): string =>
   isIP(ip) === 4 ? ip.replace(/(?<!\d)\d+$/, '0/24') : rateLimitIp(ip)
 
-export const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
+const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
 
 /** Whether a plain IP is a loopback address (RFC 1122 §3.2.1.3 (g), RFC 4291 §2.5.3). */
 export function isLoopback(ip: string): boolean {

@@ -9,9 +9,12 @@ export interface Random {
 export const systemRandom: Random = {
   below: limit => nodeCrypto().randomInt(limit),
   token(length) {
-    while (pool.length < length) pool += randomText()
-    const token = pool.slice(0, length)
-    pool = pool.slice(length)
+    while (letters.length - offset < length) {
+      letters = randomLetters(length)
+      offset = 0
+    }
+    const token = letters.toString('latin1', offset, offset + length)
+    offset += length
     return token
   },
 }
@@ -20,16 +23,17 @@ export const systemRandom: Random = {
 const nodeCrypto = () => process.getBuiltinModule('node:crypto')
 
 /** Random bytes are fetched in bulk: each call costs more than the bytes it returns. */
-const POOL_LENGTH = 1_024
-/** Random characters that no token has yet. */
-let pool = ''
+const POOL_LENGTH = 4_096
+/** Random letters and digits in ASCII; tokens have taken those before `offset`. */
+let letters: Buffer = Buffer.alloc(0)
+let offset = 0
 
-function randomText(): string {
-  let text = ''
+/** Returns random letters and digits, most likely at least `length`. */
+function randomLetters(length: number): Buffer {
+  const bytes = nodeCrypto().randomBytes(Math.max(POOL_LENGTH, 2 * length))
   // 252 = 7 × 36: larger bytes would favor the first letters.
-  for (const byte of nodeCrypto().randomBytes(POOL_LENGTH))
-    if (byte < 252) text += ALPHABET[byte % 36]
-  return text
+  const unbiased = bytes.filter(byte => byte < 252)
+  return Buffer.from(unbiased.map(byte => ALPHABET.charCodeAt(byte % 36)))
 }
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'

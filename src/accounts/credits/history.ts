@@ -28,7 +28,7 @@ export async function addHistory(
  * Rows per statement. A statement of many rows costs a third of one statement per row, and a
  * quarter of one JSON parameter; few sizes keep few prepared statements.
  */
-const SIZES = [50, 10, 1]
+const SIZES = [50, 10, 4, 1]
 
 function insertSql(size: number): string {
   const row = `(${COLUMNS.map(() => '?').join(', ')})`

@@ -132,7 +132,8 @@ export const createGuard =
           if (counts !== null) holdVerifying(c, service)
           return await passGuard(c, service, route)
         } catch (error) {
-          await noteError(c, service, { target: rule.target, error })
+          const noted = noteError(c, service, { target: rule.target, error })
+          if (noted !== null) await noted
           throw error
         } finally {
           leavePlaces(c)
@@ -188,7 +189,8 @@ async function answerAdmitted(
   service: GuardDeps,
   { rule, replay, counts, admitted }: Answering,
 ): Promise<Response> {
-  if (rule.afterBody !== undefined) await rule.afterBody(c)
+  const checked = rule.afterBody?.(c)
+  if (checked instanceof Promise) await checked
   if (rule.counts !== null && c.get('sandbox') && hasDelay(c)) await sandboxDelay(c, service)
   const unlock = replay === null ? null : await lockReplay(c, service, replay)
   try {

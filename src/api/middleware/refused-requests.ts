@@ -68,15 +68,23 @@ export function createRefusedRequests(deps: RefusedRequestDeps): RefusedRequests
 }
 
 /** Adds a request of the API if its error means that the caller has no right to it. */
-export async function noteError(
+export function noteError(
+  c: Context<Env>,
+  deps: NoteDeps,
+  { target, error }: { readonly target: string; readonly error: unknown },
+): Promise<void> | null {
+  const caller: Caller | undefined = c.get('caller')
+  const { code } = toApiError(error)
+  // A request without a valid key has no caller.
+  if (caller === undefined || !(code === 'not_found' || FORBIDDEN.has(code))) return null
+  return noteRefused(c, deps, { target, code, caller })
+}
+
+async function noteRefused(
   c: Context<Env>,
   { refusedRequests, ...deps }: NoteDeps,
-  { target, error }: { readonly target: string; readonly error: unknown },
+  { target, code, caller }: { target: string; code: ApiCode; caller: Caller },
 ): Promise<void> {
-  const caller: Caller | undefined = c.get('caller')
-  // A request without a valid key has no caller.
-  if (caller === undefined) return
-  const { code } = toApiError(error)
   const id = code === 'not_found' ? await findForeignId(c, deps, caller) : null
   if (id === null && !FORBIDDEN.has(code)) return
   const { origin } = withOrigin(c, deps)

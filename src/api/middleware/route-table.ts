@@ -11,11 +11,14 @@ export const toRoutePath = (path: string): string => path.replace(/\{(\w+)\}/g, 
 
 /** The routes whose requests are treated differently before the app runs, by method and path. */
 export class RouteTable {
-  readonly #facts = new Map<string, RouteFacts>()
+  /** By path, then by method: joining the two would cost more than looking up both. */
+  readonly #facts = new Map<string, Map<string, RouteFacts>>()
 
   /** Adds a route without path parameters, such as `POST /v1/verify/single`. */
   add(target: string, facts: RouteFacts): void {
-    this.#facts.set(target, facts)
+    const [method = '', path = ''] = target.split(' ')
+    const methods = this.#facts.get(path) ?? new Map()
+    this.#facts.set(path, methods.set(method, facts))
   }
 
   /** Finds the facts of a request by its method and its URL, a path with an optional query. */
@@ -24,7 +27,7 @@ export class RouteTable {
     const path = end === -1 ? url : url.slice(0, end)
     // `/v1/jobs/` is the path `/v1/jobs`.
     const name = path.endsWith('/') ? path.slice(0, -1) : path
-    return this.#facts.get(`${method} ${name}`) ?? NO_FACTS
+    return this.#facts.get(name)?.get(method) ?? NO_FACTS
   }
 }
 

@@ -7,7 +7,7 @@ import { hostPort } from '../../config/values.ts'
 import { type Database, isStorageError } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { inRanges, isLoopbackHost, LOOPBACK_RANGES } from '../../platform/ip.ts'
+import { inRanges, isLoopback, isLoopbackHost } from '../../platform/ip.ts'
 import type { Log } from '../../platform/log.ts'
 
 type BaseUrlOptions = {
@@ -99,9 +99,8 @@ export function listenAddress(config: Config): ListenAddress {
  * Allows plain HTTP from loopback and trusted proxies, unless the proxy itself received plain HTTP.
  */
 function byProxyOf({ trustProxy }: Config): MayBePlain {
-  const isAllowed = inRanges([...LOOPBACK_RANGES, ...trustProxy])
   const isProxy = inRanges(trustProxy)
-  return (ip, forwardedProto) => isAllowed(ip) && !(isProxy(ip) && forwardedProto === 'http')
+  return (ip, forwardedProto) => (isProxy(ip) ? forwardedProto !== 'http' : isLoopback(ip))
 }
 
 /** Returns the URL for clients: the configured one, or one derived from the listen address. */

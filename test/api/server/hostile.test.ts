@@ -180,7 +180,12 @@ test('a repeated header has all of its values, as in a Request', async () => {
   const server = await openHttpServer({
     paths: app =>
       app.get('/headers', c =>
-        c.json(REPEATABLE.map(name => [getHeader(c as Context<Env>, name), c.req.header(name)])),
+        c.json(
+          REPEATABLE.map(name => [
+            getHeader(c as unknown as Context<Env>, name),
+            c.req.header(name),
+          ]),
+        ),
       ),
   })
   const sent = REPEATABLE.flatMap(name => [`${name}: a`, `${name}: b`])
