@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { PasswordHasher } from '../../src/accounts/people/password.ts'
-import { invitePerson } from '../../src/accounts/people/people.ts'
 import type { Role } from '../../src/accounts/people/role.ts'
-import { COMMAND_LINE } from '../../src/audit.ts'
 import type { Answer, createTestDashboard } from './dashboard.ts'
 
 type TestDashboard = Awaited<ReturnType<typeof createTestDashboard>>
@@ -16,18 +14,17 @@ type Invited = {
   readonly accountId?: string
 }
 
-/** Invites a person, as the admin of the service does; returns the ID and the token of the link. */
-export async function invite({ service }: TestDashboard, given: Invited = {}) {
-  const input = {
-    accountId: 'acc_1',
-    name: 'Ann Lee',
-    email: 'ann@shop.example',
-    role: 'admin' as Role,
-    actor: null,
-    ...given,
-  }
-  const { person, token } = await invitePerson({ ...service, origin: COMMAND_LINE }, input)
-  return { id: person.id, email: person.email, token, path: `/invitation/${token}` }
+/** Invites a person, as an admin of the account does; returns the ID and the token of the link. */
+export async function invite(
+  { json, addKey }: Pick<TestDashboard, 'json' | 'addKey'>,
+  { accountId = 'acc_1', ...given }: Invited = {},
+) {
+  const body = { name: 'Ann Lee', email: 'ann@shop.example', role: 'admin', ...given }
+  const key = accountId === 'acc_1' ? {} : { key: await addKey({ accountId }) }
+  const { data } = await json('/v1/people', { body, ...key })
+  const { id, email, url } = data as Record<'id' | 'email' | 'url', string>
+  const { pathname: path } = new URL(url)
+  return { id, email, token: path.split('/').at(-1) ?? '', path }
 }
 
 /** Sends a form of a page that needs no session. */

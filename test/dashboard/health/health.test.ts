@@ -1,8 +1,6 @@
 import { html } from 'hono/html'
 import { describe, expect, test } from 'vitest'
-import { updateAccount } from '../../../src/accounts/account-store.ts'
 import type { HealthSource } from '../../../src/dashboard/health/source.ts'
-import { write } from '../../../src/db/database.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
 import type { DoctorChecks } from '../../../src/doctor/doctor-cache.ts'
 import type { BlockedReason } from '../../../src/engine/smtp/reply-rules/generic.ts'
@@ -21,11 +19,8 @@ const FOUND: DoctorChecks = {
 }
 
 /** The dashboard, signed in to an admin account. */
-async function adminDashboard(health: Partial<HealthSource> = {}) {
-  const services = await createTestDashboard({ health })
-  await write(services.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
-  return services
-}
+const adminDashboard = (health: Partial<HealthSource> = {}) =>
+  createTestDashboard({ health, isAdmin: true })
 
 /** Returns the text of a page without markup. */
 const textOf = (page: string) =>

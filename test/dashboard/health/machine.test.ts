@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { updateAccount } from '../../../src/accounts/account-store.ts'
 import type { HealthSource } from '../../../src/dashboard/health/source.ts'
-import { write } from '../../../src/db/database.ts'
 import type { DoctorChecks } from '../../../src/doctor/doctor-cache.ts'
 import type { MachineStatus } from '../../../src/engine/machine-status.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
@@ -34,13 +32,8 @@ const PASSED: DoctorChecks = {
 }
 const FIRST_RUN: DoctorChecks = { checks: [], at: null, isRunning: true, fault: null }
 
-async function dashboardWith(health: Partial<HealthSource>, isAdmin = true) {
-  const dashboard = await createTestDashboard({ health: { doctorChecks: () => PASSED, ...health } })
-  if (isAdmin) {
-    await write(dashboard.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
-  }
-  return dashboard
-}
+const dashboardWith = (health: Partial<HealthSource>, isAdmin = true) =>
+  createTestDashboard({ health: { doctorChecks: () => PASSED, ...health }, isAdmin })
 
 /** The main part of a page as text. */
 const textOf = (page: string) =>

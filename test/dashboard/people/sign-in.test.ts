@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { removePerson, renewInvitation } from '../../../src/accounts/people/people.ts'
-import { COMMAND_LINE } from '../../../src/audit.ts'
 import { DAY, MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { invite, join, PASSWORD, signInAs, submit } from '../../support/people.ts'
@@ -73,15 +71,13 @@ describe('an invitation', () => {
     const services = await createTestDashboard({ signIn: false })
     const { id } = await join(services)
     const old = new Map(services.cookies)
-    const { token } = await renewInvitation(
-      { ...services.service, origin: COMMAND_LINE },
-      { personId: id, accountId: null, actor: null },
-    )
+    const renewed = await services.json(`/v1/people/${id}/link`, { method: 'POST' })
+    const { pathname } = new URL((renewed.data as { url: string }).url)
     // Until the link is used, the old password works.
     expect(await isSignedIn(services)).toBe(true)
     const fields = { password: 'a new long password', repeated: 'a new long password' }
     services.cookies.clear()
-    await submit(services, `/invitation/${token}`, fields)
+    await submit(services, pathname, fields)
     services.cookies.clear()
     for (const [name, value] of old) services.cookies.set(name, value)
     expect(await isSignedIn(services)).toBe(false)
@@ -218,10 +214,7 @@ describe('a session of a person', () => {
     const asSession = { keyId: id, sessionId: session.id, secretExpiresAt: null }
     const ask = () => services.request('/v1/account', { key: null, session: asSession })
     expect((await ask()).status).toBe(200)
-    await removePerson(
-      { ...services.service, origin: COMMAND_LINE },
-      { personId: id, accountId: null, actor: null },
-    )
+    await services.request(`/v1/people/${id}`, { method: 'DELETE' })
     expect(await isSignedIn(services)).toBe(false)
     expect((await ask()).status).toBe(401)
     expect((await signInAs(services, 'ann@shop.example')).status).toBe(401)

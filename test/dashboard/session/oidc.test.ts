@@ -1,6 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { changePerson, removePerson } from '../../../src/accounts/people/people.ts'
-import { COMMAND_LINE } from '../../../src/audit.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { createForgingProvider, type Forgery } from '../../support/identity-provider.ts'
@@ -179,10 +177,10 @@ describe('nobody is signed in', () => {
   test('who was removed, and the sessions end at once', async () => {
     const { id } = await invite(services)
     await signInWith()
-    const target = { personId: id, accountId: null, actor: null }
-    await changePerson({ ...services.service, origin: COMMAND_LINE }, { ...target, role: 'viewer' })
+    const path = `/v1/people/${id}`
+    await services.request(path, { method: 'PATCH', body: { role: 'viewer' } })
     expect((await services.get('/audit')).status).toBe(403)
-    await removePerson({ ...services.service, origin: COMMAND_LINE }, target)
+    await services.request(path, { method: 'DELETE' })
     expect(await isSignedIn()).toBe(false)
     expect((await signInWith()).status).toBe(401)
   })

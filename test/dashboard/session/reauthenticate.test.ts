@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { changePerson } from '../../../src/accounts/people/people.ts'
-import { COMMAND_LINE } from '../../../src/audit.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { createForgingProvider } from '../../support/identity-provider.ts'
@@ -144,10 +142,7 @@ test('the password does not replace the right', async () => {
   const services = await createTestDashboard({ signIn: false })
   const { id } = await join(services)
   const ben = await invite(services, { name: 'Ben', email: 'ben@shop.example', role: 'admin' })
-  await changePerson(
-    { ...services.service, origin: COMMAND_LINE },
-    { personId: id, accountId: null, actor: null, role: 'member' },
-  )
+  await services.request(`/v1/people/${id}`, { method: 'PATCH', body: { role: 'member' } })
   const refused = await services.post(`/people/${ben.id}/link`, { current: PASSWORD })
   expect(refused.status).toBe(403)
 })

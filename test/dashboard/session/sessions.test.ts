@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { write } from '../../../src/db/database.ts'
 import { DAY, HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const AGENTS: readonly [agent: string, shown: string][] = [
   [
@@ -96,11 +96,11 @@ describe('a session', () => {
     for (let half = 1; half < 14; half++) {
       await services.clock.advance(12 * HOUR - MINUTE)
       expect([half, (await services.get('/lists')).status]).toEqual([half, 200])
-      await settledWrites(services)
+      await drainEventLoop()
     }
     await services.clock.advance(11 * HOUR)
     expect((await services.get('/lists')).status).toBe(200)
-    await settledWrites(services)
+    await drainEventLoop()
     await services.clock.advance(HOUR + 13 * MINUTE)
     expect((await services.get('/lists')).status).toBe(303)
   })
@@ -127,9 +127,6 @@ const ENDS: readonly ((services: TestDashboard) => Promise<unknown>)[] = [
   services =>
     services.request('/v1/keys/key_s', { method: 'PATCH', body: { scopes: ['jobs:read'] } }),
 ]
-
-/** The last use of a session is stored asynchronously. */
-const settledWrites = ({ database }: TestDashboard) => write(database, async () => {})
 
 describe('a session of another key', () => {
   test('is visible to and ended by keys with keys:write only', async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { listSessions } from '../../../src/accounts/session-store.ts'
 import { SESSION_VIEWS_MAX } from '../../../src/api/middleware/rate-limit-buckets.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
@@ -151,7 +150,8 @@ async function askedBy({ lines, get }: Pick<TestDashboard, 'lines' | 'get'>, pat
   return lines.map(({ fields }) => fields.route).filter(route => String(route).startsWith('/v1/'))
 }
 
-async function sessionBucketOf({ database, clock }: Pick<TestDashboard, 'database' | 'clock'>) {
-  const [session] = await listSessions(database, 'acc_1', clock.now())
-  return `session:${session?.id}`
+/** The bucket of the views of the only session. */
+async function sessionBucketOf({ database }: Pick<TestDashboard, 'database'>) {
+  const { id } = await database.db.selectFrom('session').select('id').executeTakeFirstOrThrow()
+  return `session:${id}`
 }
