@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts'
 import { addressKey, isFault } from '../engine/address/address.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
 import { MINUTE } from '../platform/clock.ts'
+import { newAddressState } from './address-state.ts'
 import { adjustResult, CALIBRATED, countedReason } from './adjust-result.ts'
 import {
   type BounceModel,
@@ -21,7 +22,6 @@ import {
   listEnrolledAccounts,
   putVerdicts,
 } from './feedback-store.ts'
-import { newAddressState } from './record-feedback.ts'
 import { decidingReply } from './replies.ts'
 
 export type FeedbackSettings = {

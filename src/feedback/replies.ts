@@ -5,7 +5,21 @@ import { DAY } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { ACCEPTED, REJECTED } from './adjust-result.ts'
 import { wilsonInterval } from './calibration.ts'
-import { CONTRADICTED_MIN, type ReplySum } from './reply-counts.ts'
+
+/** Fewer contradictions may be a coincidence. */
+export const CONTRADICTED_MIN = 5
+
+/** A reply with the outcomes of the addresses that it was about. */
+export type ReplySum = {
+  /** '' if the operator is unknown. */
+  readonly operator: string
+  /** As `decidingReply` returns it. */
+  readonly reply: string
+  readonly confirmed: number
+  readonly contradicted: number
+  /** Number of accounts whose feedback contradicts it. */
+  readonly accounts: number
+}
 
 /** Replies of servers are compared with the outcomes of this time: older policies have changed. */
 export const REPLY_AGE_MAX_MS = 180 * DAY

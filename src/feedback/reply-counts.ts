@@ -3,21 +3,7 @@ import type { Database, Trx } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/paging.ts'
 import { chunks } from './feedback-counts.ts'
 import type { AddressState } from './feedback-store.ts'
-
-/** Fewer contradictions may be a coincidence. */
-export const CONTRADICTED_MIN = 5
-
-/** A reply with the outcomes of the addresses that it was about. */
-export type ReplySum = {
-  /** '' if the operator is unknown. */
-  readonly operator: string
-  /** As `decidingReply` returns it. */
-  readonly reply: string
-  readonly confirmed: number
-  readonly contradicted: number
-  /** Number of accounts whose feedback contradicts it. */
-  readonly accounts: number
-}
+import { CONTRADICTED_MIN, type ReplySum } from './replies.ts'
 
 /** The change of the counts of a reply. */
 export type ReplyCount = {

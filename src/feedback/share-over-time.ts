@@ -1,4 +1,5 @@
 import { DAY } from '../platform/clock.ts'
+import { PERIOD_MS } from './address-state.ts'
 import {
   averageByLikelihood,
   type Cell,
@@ -7,7 +8,6 @@ import {
   posteriorMean,
 } from './beta-binomial.ts'
 import type { VerdictCount } from './feedback-counts.ts'
-import { PERIOD_MS } from './record-feedback.ts'
 
 /** Counts as they stand for now: earlier ones weigh less, and a trend is extrapolated. */
 export type Aged = Cell & {

@@ -6,13 +6,8 @@ import { parseDestination } from '../outbound/url-policy.ts'
 import { abortable } from '../platform/abort.ts'
 import { type Clock, SECOND, yieldToEventLoop } from '../platform/clock.ts'
 import { formatDuration } from '../platform/format.ts'
-import { sanitizeText } from '../platform/text.ts'
-import type {
-  TransportResult,
-  WebhookRequest,
-  WebhookResponse,
-  WebhookTransport,
-} from './transport.ts'
+import { BODY_READ_MAX, type OpenResponse, readAnswer, readBodyStart } from './response.ts'
+import type { TransportResult, WebhookRequest, WebhookTransport } from './transport.ts'
 
 type HttpsTransportOptions = {
   readonly clock: Clock
@@ -52,7 +47,7 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
     return agent
   }
 
-  async function open(url: string, request: OpenOptions): Promise<Response> {
+  async function open(url: string, request: OpenOptions): Promise<OpenResponse> {
     const to = parseDestination(url, options.mayDial)
     if (typeof to === 'string') throw new TransportFault('invalid_url', `Invalid URL. ${to}`)
     const path = `${to.pathname}${to.search}`
@@ -105,16 +100,6 @@ export function createHttpsTransport(options: HttpsTransportOptions): WebhookTra
   }
 }
 
-/**
- * Maximum bytes read of a body, then the connection is dropped: a receiver needs no body at all.
- */
-export const BODY_READ_MAX = 64 * 1_024
-/** Maximum characters of the body that are stored, for debugging. */
-export const EXCERPT_LENGTH_MAX = 4 * 1_024
-/** Maximum headers that are stored; a usual response has about ten. */
-export const STORED_HEADERS_MAX = 30
-const HEADER_LENGTH_MAX = 200
-
 const TOO_LATE = `No response within ${formatDuration(DEADLINE_MS)}.`
 const CLOSED = 'ev was stopped before a response arrived.'
 
@@ -127,62 +112,6 @@ const IDLE_MS = 1 * SECOND
 const REQUESTS_PER_CONNECTION = 100
 /** Limit for all responses of a connection: 8 MB. */
 const CONNECTION_BYTES_MAX = REQUESTS_PER_CONNECTION * (BODY_READ_MAX + HEADER_BYTES_MAX)
-
-/**
- * Reads the response after its status. A body that breaks off is kept as far as it arrived and does
- * not change the result.
- */
-export async function readAnswer(response: Response): Promise<WebhookResponse> {
-  const { statusCode, headers, body } = response
-  const start = await readBodyStart(body)
-  return { status: statusCode, headers: selectHeaders(headers), excerpt: toExcerpt(start, headers) }
-}
-
-type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
-type Headers = Response['headers']
-type BodyStart = { readonly bytes: Buffer; readonly isComplete: boolean }
-
-async function readBodyStart(body: AsyncIterable<Buffer>): Promise<BodyStart> {
-  const chunks: Buffer[] = []
-  let length = 0
-  let isComplete = false
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length >= BODY_READ_MAX) break
-    }
-    isComplete = length < BODY_READ_MAX
-  } catch {
-    // The connection broke, or the deadline passed.
-  }
-  return { bytes: Buffer.concat(chunks).subarray(0, BODY_READ_MAX), isComplete }
-}
-
-/** The body is never decompressed: a few bytes can expand to gigabytes. */
-function toExcerpt({ bytes, isComplete }: BodyStart, headers: Headers): string {
-  if (bytes.length === 0) return ''
-  const isCompressed = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
-  if (!isCompressed && !bytes.includes(0)) {
-    // A character has at most four bytes; sanitizing more than is stored would cost milliseconds.
-    const start = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
-    return sanitizeText(start.toString('utf8'), EXCERPT_LENGTH_MAX)
-  }
-  return `(binary, ${isComplete ? '' : 'more than '}${bytes.length} bytes)`
-}
-
-function selectHeaders(headers: Headers): Record<string, string> {
-  const selected = Object.entries(headers)
-    // Cookies are secrets of the receiver.
-    .filter(([name, value]) => name !== 'set-cookie' && value !== undefined)
-    // Retry-After is evaluated later, so it must not be cut off.
-    .toSorted(([a], [b]) => Number(b === 'retry-after') - Number(a === 'retry-after'))
-    .slice(0, STORED_HEADERS_MAX)
-    .map(([name, value]) => [truncate(name), truncate(String(value))])
-  return Object.fromEntries(selected)
-}
-
-const truncate = (text: string) => sanitizeText(text, HEADER_LENGTH_MAX)
 
 /** Operations in flight with a deadline. */
 type Deadlines = {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { reachedThresholds } from '../../src/accounts/credits/credit-store.ts'
-import { creditsFor } from '../../src/accounts/credits/ledger-entries.ts'
+import { creditsFor, reachedThresholds } from '../../src/accounts/credits/credit-rules.ts'
 import { findPlan, mergePlans, PLANS, periodEnd, periodStart } from '../../src/accounts/plan.ts'
 import { resultOf } from '../support/result.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Reason } from '../../src/engine/verdict/reason.ts'
 import { toClass } from '../../src/engine/verdict/verdict.ts'
+import { newAddressState } from '../../src/feedback/address-state.ts'
 import {
   adjustResult,
   DOMAIN_TOTAL_MIN,
@@ -10,7 +11,6 @@ import {
 } from '../../src/feedback/adjust-result.ts'
 import { buildModel } from '../../src/feedback/calibration-model.ts'
 import type { AddressState } from '../../src/feedback/feedback-store.ts'
-import { newAddressState } from '../../src/feedback/record-feedback.ts'
 import { resultOf } from '../support/result.ts'
 
 const PROBED_AT = 1_000_000

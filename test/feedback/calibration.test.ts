@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { PERIOD_MS } from '../../src/feedback/address-state.ts'
 import { averageByLikelihood, logGamma } from '../../src/feedback/beta-binomial.ts'
 import { calibrate, wilsonInterval } from '../../src/feedback/calibration.ts'
 import { buildModel } from '../../src/feedback/calibration-model.ts'
 import type { CatchAllCount, VerdictCount } from '../../src/feedback/feedback-counts.ts'
-import { PERIOD_MS } from '../../src/feedback/record-feedback.ts'
 import { buildReport } from '../../src/feedback/report.ts'
 import { DAY } from '../../src/platform/clock.ts'
 

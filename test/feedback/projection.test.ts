@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ActionCase } from '../../src/engine/verdict/action.ts'
+import { PERIOD_MS } from '../../src/feedback/address-state.ts'
 import { BOUNCE_RATES } from '../../src/feedback/bounce-rates.ts'
 import { buildBounceModel } from '../../src/feedback/calibration-model.ts'
 import type { VerdictCount } from '../../src/feedback/feedback-counts.ts'
 import { projectBounces, projectList, ResultCounter } from '../../src/feedback/projection.ts'
-import { PERIOD_MS } from '../../src/feedback/record-feedback.ts'
 import { DAY } from '../../src/platform/clock.ts'
 
 const NOW = 100 * PERIOD_MS + DAY

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
+import { newAddressState } from '../../src/feedback/address-state.ts'
 import type { FeedbackInput } from '../../src/feedback/feedback.ts'
 import { getDomainCounts, getVerdictCounts } from '../../src/feedback/feedback-counts.ts'
 import {
@@ -9,7 +10,7 @@ import {
   listEnrolledAccounts,
   putVerdicts,
 } from '../../src/feedback/feedback-store.ts'
-import { newAddressState, recordFeedback } from '../../src/feedback/record-feedback.ts'
+import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { DAY } from '../../src/platform/clock.ts'
 import type { OperationError } from '../../src/platform/operation-error.ts'
 import { fakeClock } from '../support/clock.ts'

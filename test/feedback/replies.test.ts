@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { Reason } from '../../src/engine/verdict/reason.ts'
 import type { Evidence } from '../../src/engine/verdict/verdict.ts'
 import {
+  CONTRADICTED_MIN,
   CONTRADICTED_SHARE_MIN,
   decidingReply,
   findContradictedReplies,
 } from '../../src/feedback/replies.ts'
-import { CONTRADICTED_MIN } from '../../src/feedback/reply-counts.ts'
 import { resultOf } from '../support/result.ts'
 
 type Answer = NonNullable<Evidence['answer']>

@@ -170,9 +170,11 @@ describe('the event of a list', () => {
   })
 
   test('that was cancelled is not sent', async () => {
-    const { hook, json, pass, post } = await createEventService()
+    const zone = { 'app.test': { A: ['8.8.8.8'] }, 'silent.test': 'never' } as const
+    const { hook, json, pass, post } = await createEventService({ engine: { zone } })
     await hook({ events: ['batch.completed', 'batch.failed'] })
-    const { job_id } = await json('/v1/verify/batch', { body: { emails } })
+    const body = { emails: [...emails, 'ann@silent.test'] }
+    const { job_id } = await json('/v1/verify/batch', { body })
     const job = await json(`/v1/jobs/${job_id}/cancel`, { method: 'POST' })
     expect(job).toMatchObject({ status: 'cancelled' })
     await pass(60_000)

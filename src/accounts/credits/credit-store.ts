@@ -220,21 +220,6 @@ export async function lockCredit(trx: Trx, { accountId, period }: CreditPeriod):
     .execute()
 }
 
-/** Percentages of a plan's credits at which an event is sent; at the last all are used. */
-const THRESHOLDS = [80, 95, 100] as const
-
-/**
- * Returns the thresholds that `used` has reached and that are above `warned`, the last one that an
- * event was sent for, in ascending order.
- */
-export function reachedThresholds(o: {
-  readonly limit: number
-  readonly used: number
-  readonly warned: number
-}): number[] {
-  return THRESHOLDS.filter(percent => percent > o.warned && o.used * 100 >= o.limit * percent)
-}
-
 /** The error for an account without credits left today. */
 export const creditsUsedUpError = (limit: number, now: number) =>
   accountError('credits_used_up', { limit, now, resetAt: periodEnd(now) })

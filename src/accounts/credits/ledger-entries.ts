@@ -7,10 +7,10 @@ import { emit } from '../../webhooks/event-store.ts'
 import { accountIn } from '../account-store.ts'
 import { findPlan, type Plan, periodEnd, periodStart } from '../plan.ts'
 import type { CreditTable, VerificationSource } from '../tables.ts'
+import { creditsFor, reachedThresholds } from './credit-rules.ts'
 import {
   consumeReservation,
   lockCredit,
-  reachedThresholds,
   readCredit,
   saveWarnedThreshold,
   settleCredits,
@@ -199,15 +199,6 @@ async function emitQuotaEvents(
   }
   const last = reached.at(-1)
   if (last !== undefined) await saveWarnedThreshold(trx, { accountId, period }, last)
-}
-
-/**
- * Returns the price of a result in credits: one for a conclusive answer that was probed. An unknown
- * result, a cached result and a syntax error are free.
- */
-export function creditsFor({ verdict, cached }: Pick<Result, 'verdict' | 'cached'>): 0 | 1 {
-  if (cached || !verdict.details.syntaxValid) return 0
-  return toClass(verdict) === 'unknown' ? 0 : 1
 }
 
 const counters = new WeakMap<Database, Map<Reason, number>>()

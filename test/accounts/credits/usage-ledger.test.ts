@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { creditsFor } from '../../../src/accounts/credits/credit-rules.ts'
 import { readCredit } from '../../../src/accounts/credits/credit-store.ts'
 import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
-import { creditsFor, verdictCounters } from '../../../src/accounts/credits/ledger-entries.ts'
+import { verdictCounters } from '../../../src/accounts/credits/ledger-entries.ts'
 import {
   type Reservation,
   ReservationsInFlight,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { BODY_READ_MAX, DEADLINE_MS } from '../../../src/webhooks/https-transport.ts'
+import { DEADLINE_MS } from '../../../src/webhooks/https-transport.ts'
+import { BODY_READ_MAX } from '../../../src/webhooks/response.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
 import { openReceiver, openTransport } from '../../support/https-post.ts'

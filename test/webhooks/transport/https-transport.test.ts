@@ -4,11 +4,8 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { CONNECT_TIMEOUT_MS } from '../../../src/outbound/policy-dial.ts'
-import {
-  BODY_READ_MAX,
-  DEADLINE_MS,
-  EXCERPT_LENGTH_MAX,
-} from '../../../src/webhooks/https-transport.ts'
+import { DEADLINE_MS } from '../../../src/webhooks/https-transport.ts'
+import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/webhooks/response.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
 import { BODY, openReceiver, openTransport, sendOne } from '../../support/https-post.ts'
