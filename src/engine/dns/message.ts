@@ -29,10 +29,7 @@ export const readResponseId = (bytes: Buffer): number | null =>
 const HEADER_BYTES = 12
 
 /** Decodes a response with the ID of a query; `ignored` if it answers another question. */
-export function readReply(
-  bytes: Uint8Array,
-  { name, type }: DnsQuestion,
-): DnsMessageReply | 'ignored' {
+export function readReply(bytes: Buffer, { name, type }: DnsQuestion): DnsMessageReply | 'ignored' {
   const packet = decode(bytes)
   if (packet === null || packet.opcode !== 'QUERY') return { code: 'EBADRESP' }
   const { rcode, questions = [] } = packet
@@ -58,9 +55,9 @@ const FAULT_CODES: Readonly<Record<string, string>> = {
 
 type Packet = DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
-function decode(bytes: Uint8Array): Packet | null {
+function decode(bytes: Buffer): Packet | null {
   try {
-    return dnsPacket.decode(Buffer.from(bytes)) as Packet
+    return dnsPacket.decode(bytes) as Packet
   } catch {
     return null
   }

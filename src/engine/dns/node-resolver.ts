@@ -1,5 +1,4 @@
 import { promises } from 'node:dns'
-import pLimit from 'p-limit'
 import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
@@ -42,9 +41,21 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
   const random = options.random ?? systemRandom
   const udp = new UdpTransport(random)
   const transportFor = createTransports(udp, random, timeoutMs)
-  const limit = pLimit(options.inFlightMax ?? IN_FLIGHT_MAX)
+  const inFlightMax = options.inFlightMax ?? IN_FLIGHT_MAX
   const open = new Set<DnsQuery>()
+  /** The queries that wait for a slot, the oldest first. */
+  const waiting: DnsQuery[] = []
+  let inFlight = 0
   let closed = false
+
+  const startWaiting = () => {
+    while (inFlight < inFlightMax) {
+      const query = waiting.shift()
+      if (query === undefined) return
+      query.start()
+      if (query.isStarted) inFlight++
+    }
+  }
 
   const resolve = async (
     text: string,
@@ -62,10 +73,15 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     })
     const unsubscribe = signal && onAbort(signal, () => query.cancel())
     open.add(query)
-    limit(() => query.run())
+    waiting.push(query)
+    startWaiting()
     const answer = await query.answer
     open.delete(query)
     unsubscribe?.()
+    if (query.isStarted) {
+      inFlight--
+      startWaiting()
+    }
     return answer
   }
   return {
@@ -101,27 +117,15 @@ const isDnsName = (name: string) =>
  */
 function createTransports(udp: UdpTransport, random: Random, timeoutMs: number) {
   return (name: string, type: RecordType): DnsTransport =>
-    server => {
-      if (server === AS_CONFIGURED) return queryOverNodeDns(name, type, timeoutMs)
-      const sent = udp.query(server, name, type)
-      let isDone = false
-      let cancelCurrent = () => sent.cancel()
-      const askOverTcp = (): Promise<DnsReply> => {
+    (server, onReply) => {
+      if (server === AS_CONFIGURED) return queryOverNodeDns(name, type, timeoutMs, onReply)
+      let cancelCurrent = udp.query(server, name, type, reply => {
+        if (reply !== 'truncated') return onReply(limitRecords(reply))
         const retry = queryOverTcp(server, { name, type }, random)
         cancelCurrent = () => retry.cancel()
-        return retry.reply.then(limitRecords)
-      }
-      const reply = sent.reply.then((udpReply): DnsReply | Promise<DnsReply> => {
-        if (udpReply !== 'truncated') return limitRecords(udpReply)
-        return isDone ? { code: 'ECANCELLED' } : askOverTcp()
+        void retry.reply.then(tcpReply => onReply(limitRecords(tcpReply)))
       })
-      return {
-        reply,
-        cancel() {
-          isDone = true
-          cancelCurrent()
-        },
-      }
+      return () => cancelCurrent()
     }
 }
 
@@ -138,7 +142,8 @@ function queryOverNodeDns(
   name: string,
   type: RecordType,
   timeoutMs: number,
-): ReturnType<DnsTransport> {
+  onReply: (reply: DnsReply) => void,
+): () => void {
   // Node 20 ignores `maxTimeout`; there only the deadline of the caller ends a slow query.
   const options = { timeout: timeoutMs, maxTimeout: timeoutMs, tries: 1 }
   const resolver = new promises.Resolver(options)
@@ -151,7 +156,8 @@ function queryOverNodeDns(
       return { code: (error as NodeJS.ErrnoException).code ?? 'EBADRESP' }
     }
   }
-  return { reply: run(), cancel: () => resolver.cancel() }
+  void run().then(onReply)
+  return () => resolver.cancel()
 }
 
 async function lookUp(resolver: promises.Resolver, name: string, type: RecordType) {

@@ -4,11 +4,11 @@ import { OUT_OF_DESCRIPTORS } from '../../platform/open-files.ts'
 import type { DnsAnswer, DnsFailure, DnsFault, RecordType } from './resolver.ts'
 import type { DnsFailover } from './server-list.ts'
 
-/** Sends a query to one server, once. `reply` never rejects. */
-export type DnsTransport = (server: string) => {
-  readonly reply: Promise<DnsReply>
-  cancel(): unknown
-}
+/**
+ * Sends a query to one server, once, and returns a function that cancels it. `onReply` is called
+ * after the transport has returned, at most once; its argument does not matter after a cancellation.
+ */
+export type DnsTransport = (server: string, onReply: (reply: DnsReply) => void) => () => void
 /** Records, or an error code of c-ares such as `ENOTFOUND`. */
 export type DnsReply =
   | Extract<DnsAnswer<RecordType>, { readonly records: unknown }>
@@ -28,6 +28,7 @@ export class DnsQuery {
   #last: PendingAttempt | null = null
   #fault: DnsFault = 'timeout'
   #isOurs = false
+  #isStarted = false
   #isDone = false
   /** The deadline, monotonic ms. */
   #endsAt = 0
@@ -41,15 +42,19 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** Starts the query unless it is already cancelled. Resolves when it has ended. */
-  async run(): Promise<void> {
-    if (!this.#isDone) {
-      const { clock, servers, timeoutMs } = this.#options
-      this.#endsAt = clock.monotonicNow() + timeoutMs
-      this.#remaining = attemptOrder(servers.ordered())
-      this.#next()
-    }
-    await this.answer
+  /** Whether it was started before it was cancelled. */
+  get isStarted(): boolean {
+    return this.#isStarted
+  }
+
+  /** Starts the query, unless it is already cancelled. */
+  start(): void {
+    if (this.#isDone) return
+    this.#isStarted = true
+    const { clock, servers, timeoutMs } = this.#options
+    this.#endsAt = clock.monotonicNow() + timeoutMs
+    this.#remaining = attemptOrder(servers.ordered())
+    this.#next()
   }
 
   cancel(): void {
@@ -64,11 +69,10 @@ export class DnsQuery {
       return
     }
     const { timeoutMs, transport } = this.#options
-    const { reply, cancel } = transport(server)
-    const attempt: PendingAttempt = { server, cancel }
+    const attempt: PendingAttempt = { server, cancel: NOTHING }
     this.#last = attempt
     this.#open.add(attempt)
-    reply.then(received => this.#handle(attempt, received))
+    attempt.cancel = transport(server, reply => this.#handle(attempt, reply))
     // With a short deadline, each attempt gets an equal share of it.
     this.#startTimer(attempt, Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX))
   }
@@ -139,7 +143,9 @@ type DnsQueryOptions = {
   readonly clock: Clock
   readonly timeoutMs: number
 }
-type PendingAttempt = { readonly server: string; cancel(): unknown }
+type PendingAttempt = { readonly server: string; cancel: () => void }
+
+const NOTHING = () => {}
 
 /**
  * Without a reply for this long, the next server is tried. Below 2 s, to hide a dead first server.

@@ -1,7 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
-import { withResolvers } from '../../platform/es2024.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import type { Random } from '../../platform/random.ts'
 import {
@@ -14,7 +13,7 @@ import {
 } from './message.ts'
 import type { RecordType } from './resolver.ts'
 
-type UdpQuery = { readonly reply: Promise<DnsMessageReply>; cancel(): void }
+type OnReply = (reply: DnsMessageReply) => void
 
 /**
  * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply only if it comes from the
@@ -31,13 +30,16 @@ export class UdpTransport {
     this.#random = random
   }
 
-  /** `server` is `HOST[:PORT]`, IPv6 in brackets if a port follows. The caller sets the timeout. */
-  query(server: string, name: string, type: RecordType): UdpQuery {
+  /**
+   * Sends a query and returns a function that cancels it: then `onReply` gets `ECANCELLED`. `server`
+   * is `HOST[:PORT]`, IPv6 in brackets if a port follows. The caller sets the timeout.
+   */
+  query(server: string, name: string, type: RecordType, onReply: OnReply): () => void {
     try {
-      return this.#channelFor(server).send(name, type)
+      return this.#channelFor(server).send(name, type, onReply)
     } catch (error) {
       // The socket could not be created.
-      return { reply: Promise.resolve({ code: socketErrorCode(error) }), cancel() {} }
+      return replyLater(onReply, socketErrorCode(error))
     }
   }
 
@@ -60,6 +62,11 @@ export class UdpTransport {
   }
 }
 
+function replyLater(onReply: OnReply, code: string): () => void {
+  queueMicrotask(() => onReply({ code }))
+  return () => {}
+}
+
 /** Returns the code of a query whose socket failed. */
 export const socketErrorCode = (error: unknown): string =>
   isOutOfDescriptors(error) ? 'EMFILE' : 'ECONNREFUSED'
@@ -74,7 +81,7 @@ const SOCKETS_PER_SERVER = 4
 const QUERIES_PER_SOCKET = 200
 
 type PendingQuery = DnsQuestion & {
-  readonly resolve: (reply: DnsMessageReply) => void
+  readonly onReply: OnReply
 }
 
 /** One connected socket: the kernel drops packets from other addresses and reports ICMP errors. */
@@ -124,15 +131,15 @@ class Channel {
     return this.#state === 'open' && this.#sent < QUERIES_PER_SOCKET
   }
 
-  send(name: string, type: RecordType): UdpQuery {
-    const code = this.#failureCode
-    if (code !== null) return { reply: Promise.resolve({ code }), cancel() {} }
+  send(name: string, type: RecordType, onReply: OnReply): () => void {
+    if (this.#failureCode !== null) return replyLater(onReply, this.#failureCode)
     this.#sent++
     const id = this.#unusedId()
-    const { promise, resolve } = withResolvers<DnsMessageReply>()
-    this.#pending.set(id, { name, type, resolve })
-    void this.#transmit(id, name, type)
-    return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }
+    const query = { name, type, onReply }
+    this.#pending.set(id, query)
+    if (this.#isConnected) this.#transmit(id, query)
+    else void this.#connected.then(() => this.#transmit(id, query))
+    return () => this.#settle(id, query, { code: 'ECANCELLED' })
   }
 
   /** Accepts no further queries, and closes when the last open query has ended. */
@@ -146,12 +153,10 @@ class Channel {
     this.#failAll('ECANCELLED')
   }
 
-  async #transmit(id: number, name: string, type: RecordType): Promise<void> {
-    await this.#connected
-    if (!this.#pending.has(id)) return
-    const packet = dnsPacket.encode(createQuery(id, { name, type }))
-    this.#socket.send(packet, error => {
-      if (error !== null) this.#settle(id, { code: 'ECONNREFUSED' })
+  #transmit(id: number, query: PendingQuery): void {
+    if (this.#pending.get(id) !== query) return
+    this.#socket.send(dnsPacket.encode(createQuery(id, query)), error => {
+      if (error !== null) this.#settle(id, query, { code: 'ECONNREFUSED' })
     })
   }
 
@@ -160,17 +165,19 @@ class Channel {
     const query = id === null ? undefined : this.#pending.get(id)
     if (id === null || query === undefined) return
     const reply = readReply(bytes, query)
-    if (reply !== 'ignored') this.#settle(id, reply)
+    if (reply !== 'ignored') this.#settle(id, query, reply)
   }
 
-  #settle(id: number, reply: DnsMessageReply): void {
-    this.#pending.get(id)?.resolve(reply)
+  /** Ends a query, unless it has ended. Its ID may belong to another one then. */
+  #settle(id: number, query: PendingQuery, reply: DnsMessageReply): void {
+    if (this.#pending.get(id) !== query) return
     this.#pending.delete(id)
     this.#closeIfUnused()
+    query.onReply(reply)
   }
 
   #failAll(code: string): void {
-    for (const id of [...this.#pending.keys()]) this.#settle(id, { code })
+    for (const [id, query] of [...this.#pending]) this.#settle(id, query, { code })
   }
 
   #closeIfUnused(): void {

@@ -9,14 +9,15 @@ function ask(...configured: string[]) {
   const clock = fakeClock()
   const servers = new DnsFailover({ clock, configured, system: () => [] })
   const calls: { server: string; say(reply: DnsReply): void; isCancelled: boolean }[] = []
-  const transport = (server: string) => {
-    const { promise, resolve } = Promise.withResolvers<DnsReply>()
-    const call = { server, say: resolve, isCancelled: false }
+  const transport = (server: string, say: (reply: DnsReply) => void) => {
+    const call = { server, say, isCancelled: false }
     calls.push(call)
-    return { reply: promise, cancel: () => (call.isCancelled = true) }
+    return () => {
+      call.isCancelled = true
+    }
   }
   const question = new DnsQuery({ transport, servers, clock, timeoutMs: 5 * SECOND })
-  question.run()
+  question.start()
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
 
@@ -68,7 +69,8 @@ describe('a query', () => {
     }
     const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
     question.cancel()
-    await question.run()
+    question.start()
+    expect(question.isStarted).toBe(false)
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
