@@ -1,61 +1,48 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import { detectDialect, readList } from '../../src/csv/csv.ts'
-import { openContent, readContentHead } from '../../src/formats/open-content.ts'
-import {
-  storeFile,
-  textOf,
-  textRow,
-  workbookOf,
-  workbookParts,
-  zipOf,
-} from '../support/workbook.ts'
+import { emptyFolder, runEv } from '../support/cli.ts'
+import { createUploadService } from '../support/list-form.ts'
+import { textRow, workbookOf, workbookParts, zipOf } from '../support/workbook.ts'
 
 const MIB = 1024 * 1024
 const CSV = 'name,email\nAnn,ann@a.test\n'
+const ROWS = [['Ann', 'ann@a.test']]
 
-/** Opens a file and reads its text. */
-async function open(
-  file: string | Uint8Array,
-  { sheet, max = 64 * MIB, free }: { sheet?: string; max?: number; free?: number } = {},
-) {
-  const content = await openContent(storeFile(file), {
-    sheet,
-    expandedBytesMax: max,
-    expandedBytesFree: free,
-  })
-  return { ...content, text: await textOf(content) }
+/** Returns a function that uploads a file and returns its preview, or the error. */
+async function previews() {
+  const { upload } = await createUploadService()
+  return async (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) => {
+    const response = await upload(file, { dry_run: 'true', ...fields })
+    const body = (await response.json()) as Record<string, unknown>
+    expect(response.status, JSON.stringify(body)).toBe('error' in body ? 400 : 200)
+    return body
+  }
 }
 
-/** Returns the rows that a workbook yields, its header included. */
-async function rowsOf(file: Uint8Array): Promise<(readonly string[])[]> {
-  const content = await openContent(storeFile(file), { expandedBytesMax: 64 * MIB })
-  const dialect = detectDialect(Buffer.from(await textOf(content)), {
-    ...content.known,
-    header: false,
-    column: 1,
-  })
-  const rows: (readonly string[])[] = []
-  for await (const batch of readList(content.read(), dialect))
-    rows.push(...batch.map(({ cells }) => cells))
-  return rows
-}
+/** Columns are not detected: all rows are read. */
+const PLAIN = { header: 'false', column: '1' }
 
-const refused = expect.objectContaining({ name: 'EvError', code: 'bad_input' })
+const preview = async (...args: Parameters<Awaited<ReturnType<typeof previews>>>) =>
+  (await previews())(...args)
+
+const errorOf = async (file: string | Uint8Array) => (await preview(file, PLAIN)).error
 
 describe('the content of a list', () => {
   test('is a text file as it is', async () => {
-    expect(await open(CSV)).toMatchObject({ format: 'text', workbook: null, text: CSV })
+    expect(await preview(CSV)).toMatchObject({ format: 'text', sheet: null, preview: ROWS })
   })
 
   test('is what a gzip file contains, also in several members', async () => {
     const members = Buffer.concat([gzipSync('name,email\n'), gzipSync('Ann,ann@a.test\n')])
-    expect(await open(members)).toMatchObject({ format: 'gzip', text: CSV })
+    expect(await preview(members)).toMatchObject({ format: 'gzip', preview: ROWS })
   })
 
   test('is the only file of a ZIP archive; files of operating systems do not count', async () => {
     const zip = await zipOf({ '__MACOSX/._a.csv': 'x', '.DS_Store': 'x', 'data/a.csv': CSV })
-    expect(await open(zip)).toMatchObject({ format: 'zip', text: CSV })
+    expect(await preview(zip)).toMatchObject({ format: 'zip', preview: ROWS })
   })
 
   test.each([
@@ -76,7 +63,7 @@ describe('the content of a list', () => {
       /OpenDocument/,
     ],
   ])('is not an archive %s', async (_, zip, error) => {
-    await expect(open(await zip())).rejects.toThrow(error)
+    expect(await errorOf(await zip())).toMatch(error)
   })
 
   test.each([
@@ -115,7 +102,7 @@ describe('the content of a list', () => {
       /workbook is encrypted/,
     ],
   ])('is not %s', async (_, file, error) => {
-    await expect(open(file)).rejects.toThrow(error)
+    expect(await errorOf(file)).toMatch(error)
   })
 
   test.each([
@@ -126,11 +113,11 @@ describe('the content of a list', () => {
     ['in UTF-16 without a byte order mark', Buffer.from('email\nann@a.test\n', 'utf16le')],
     ['in ISO-2022-JP', Buffer.from('\u001b$B%a!<%k\u001b(B\nann@a.test\n', 'latin1')],
   ])('may be a text %s', async (_, file) => {
-    expect(await open(file)).toMatchObject({ format: 'text' })
+    expect(await preview(file)).toMatchObject({ format: 'text' })
   })
 
   test('has no sheet unless it is a workbook', async () => {
-    await expect(open(CSV, { sheet: 'A' })).rejects.toThrow(/not a workbook .*"A"/)
+    expect((await preview(CSV, { sheet: 'A' })).error).toMatch(/not a workbook .*"A"/)
   })
 })
 
@@ -140,19 +127,21 @@ describe('a workbook', () => {
       sheets: { Notes: textRow('note'), Äb: textRow('a'), List: textRow('b') },
       attributes: { Notes: 'state="hidden"' },
     })
-    expect(await open(file)).toMatchObject({
+    const show = await previews()
+    expect(await show(file, PLAIN)).toMatchObject({
       format: 'xlsx',
-      workbook: { sheet: 'Äb', sheets: ['Notes', 'Äb', 'List'] },
-      text: '"a"\n',
+      sheet: 'Äb',
+      sheets: ['Notes', 'Äb', 'List'],
+      preview: [['a']],
     })
-    expect((await open(file, { sheet: 'list' })).text).toBe('"b"\n')
-    expect((await open(file, { sheet: 'Notes' })).text).toBe('"note"\n')
-    await expect(open(file, { sheet: 'Liste' })).rejects.toThrow(
-      'The workbook has no sheet "Liste". Its sheets: Notes, Äb, List.',
-    )
+    expect(await show(file, { ...PLAIN, sheet: 'list' })).toMatchObject({ preview: [['b']] })
+    expect(await show(file, { ...PLAIN, sheet: 'Notes' })).toMatchObject({ preview: [['note']] })
+    expect(await show(file, { sheet: 'Liste' })).toMatchObject({
+      error: 'The workbook has no sheet "Liste". Its sheets: Notes, Äb, List.',
+    })
   })
 
-  test.each<[string, string, string]>([
+  const CELLS: readonly (readonly [what: string, cell: string, text: string])[] = [
     ['a shared string', '<c t="s"><v>0</v></c>', 'ann@a.test'],
     ['rich text without its phonetic hints', '<c t="s"><v>1</v></c>', 'bob@b.test'],
     [
@@ -162,7 +151,7 @@ describe('a workbook', () => {
     ],
     ['the result of a formula', '<c t="str"><f>A1</f><v>x@x.test</v></c>', 'x@x.test'],
     ['an empty text as the result of a formula', '<c t="str"><f>A1</f><v></v></c>', ''],
-    ['an escaped character', '<c t="str"><v>a_x0009_b_x005F_x0041_</v></c>', 'a\tb_x0041_'],
+    ['an escaped character', '<c t="str"><v>a_x00E9_b_x005F_x0041_</v></c>', 'aéb_x0041_'],
     ['a number with at most 15 digits', '<c><v>0.10000000000000001</v></c>', '0.1'],
     ['a large number', '<c><v>1.5E+5</v></c>', '150000'],
     ['a boolean', '<c t="b"><v>1</v></c>', 'TRUE'],
@@ -174,23 +163,29 @@ describe('a workbook', () => {
     ['a format with quoted letters as a number', '<c s="4"><v>7</v></c>', '7'],
     ['a date before March 1900', '<c s="1"><v>1</v></c>', '1900-01-01'],
     ['an ISO date', '<c t="d"><v>2026-03-01</v></c>', '2026-03-01'],
-  ])('yields %s', async (_, cell, text) => {
+  ]
+
+  test('yields each kind of cell as text', async () => {
     const file = await workbookOf({
-      sheet: `<row>${cell}<c t="str"><v>.</v></c></row>`,
+      sheet: `<row>${CELLS.map(([, cell]) => cell).join('')}</row>`,
       strings:
         '<si><t>ann@a.test</t></si><si><r><t>bob@</t></r><r><t>b.test</t></r><rPh><t>x</t></rPh></si>',
       styles:
         '<numFmts><numFmt numFmtId="164" formatCode="[$-409]hh:mm AM/PM;@"/><numFmt numFmtId="165" formatCode="[h]:mm"/><numFmt numFmtId="166" formatCode="0 &quot;days&quot;"/></numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs>',
     })
-    expect(await rowsOf(file)).toEqual([[text, '.']])
+    const { preview: rows } = await preview(file, PLAIN)
+    const texts = (rows as string[][])[0] ?? []
+    expect(CELLS.map(([what], n) => [what, texts[n]])).toEqual(
+      CELLS.map(([what, , text]) => [what, text]),
+    )
   })
 
   test('counts dates from 1904 if it says so', async () => {
     const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>'
     const sheet = '<row><c s="0"><v>1</v></c></row>'
-    expect(await rowsOf(await workbookOf({ sheet, styles, is1904: true }))).toEqual([
-      ['1904-01-02'],
-    ])
+    expect(
+      (await preview(await workbookOf({ sheet, styles, is1904: true }), PLAIN)).preview,
+    ).toEqual([['1904-01-02']])
   })
 
   test('keeps the columns of its cells, and blank rows between others', async () => {
@@ -198,7 +193,7 @@ describe('a workbook', () => {
       '<row r="2"><c r="B2" t="str"><v>b</v></c><c r="D2" s="1"/></row>' +
       '<row r="3"><c r="A3" s="1"/></row><row r="5"><c r="A5" t="str"><v>a</v></c></row>' +
       '<row r="6"><c r="A6" s="1"/></row>'
-    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
+    expect((await preview(await workbookOf({ sheet }), PLAIN)).preview).toEqual([
       ['', 'b'],
       ['', ''],
       ['', ''],
@@ -210,7 +205,7 @@ describe('a workbook', () => {
     const row = (number: number) =>
       `<row r="${number}"><c r="A${number}" t="str"><v>a${number}</v></c><c t="str"><v>b</v></c></row>`
     const sheet = row(1) + row(1_048_576)
-    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
+    expect((await preview(await workbookOf({ sheet }), PLAIN)).preview).toEqual([
       ['a1', 'b'],
       ['a1048576', 'b'],
     ])
@@ -218,22 +213,23 @@ describe('a workbook', () => {
 
   test('keeps delimiters, quotes and line breaks in cells', async () => {
     const cells = ['a;b', 'c,"d"', 'e\nf', 'sep=;', ' g ']
-    const sheet = textRow(...cells) + textRow('x\n'.repeat(1_002))
-    expect(await rowsOf(await workbookOf({ sheet }))).toEqual([
-      cells,
-      ['x '.repeat(1_002), '', '', '', ''],
-    ])
+    const sheet = textRow('email', ...cells) + textRow('valid@a.example', 'x\n'.repeat(1_002))
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.xlsx'), await workbookOf({ sheet }))
+    const args = ['bulk', 'list.xlsx', '--sandbox', '-o', 'out.csv', '--data-dir', 'data']
+    expect(await runEv(args, { home, offline: true })).toMatchObject({ code: 0 })
+    const rows = parse(readFileSync(join(home, 'out.csv'))) as string[][]
+    expect(rows.map(row => row.slice(1, 6))).toEqual([cells, ['x '.repeat(1_002), '', '', '', '']])
   })
 
   test('is detected like CSV: header, address column', async () => {
     const sheet = textRow('Our customers') + textRow('Name', 'E-mail') + textRow('A;B', 'a@a.test')
-    const content = await openContent(storeFile(await workbookOf({ sheet })), {
-      expandedBytesMax: MIB,
-    })
-    const { head, complete } = await readContentHead(content)
-    expect(detectDialect(head, { ...content.known, complete })).toMatchObject({
-      header: ['Name', 'E-mail'],
-      column: 1,
+    expect(await preview(await workbookOf({ sheet }))).toMatchObject({
+      columns: [
+        { number: 1, name: 'Name' },
+        { number: 2, name: 'E-mail' },
+      ],
+      column_number: 2,
       delimiter: ',',
     })
   })
@@ -316,9 +312,8 @@ describe('a workbook', () => {
   ])('%s is refused', async (_, parts, error) => {
     const base = workbookParts({ sheet: textRow('a'), strings: '<si><t>a</t></si>' })
     const all = Object.entries({ ...base, ...parts }).filter(([, part]) => part !== undefined)
-    const opened = open(await zipOf(Object.fromEntries(all) as Record<string, string>))
-    await expect(opened).rejects.toThrow(error)
-    await expect(opened).rejects.toEqual(refused)
+    const file = await zipOf(Object.fromEntries(all) as Record<string, string>)
+    expect(await errorOf(file)).toMatch(error)
   })
 
   test('without its shared strings is refused only if a cell needs them', async () => {
@@ -326,14 +321,14 @@ describe('a workbook', () => {
       sheet: `${textRow('Email')}<row r="2"><c r="A2" t="s"><v>0</v></c></row>`,
       strings: '<si><t>a</t></si>',
     })
-    await expect(open(await zipOf(parts))).rejects.toThrow(
+    expect(await errorOf(await zipOf(parts))).toMatch(
       /damaged: cell A2 \(column "Email"\) refers to a shared text, but the shared strings of the workbook are missing/,
     )
     const other = { ...parts, 'xl/worksheets/sheet1.xml': '<a><row><c><v>1</v></c></row></a>' }
-    expect((await open(await zipOf(other))).text).toBe('"1"\n')
+    expect(await preview(await zipOf(other), PLAIN)).toMatchObject({ preview: [['1']] })
   })
 
-  test.each([
+  const OTHER_NAMES: readonly (readonly [string, string])[] = [
     ['xl/sharedStrings.xml', 'xl/SharedStrings.xml'],
     ['xl/worksheets/sheet1.xml', 'xl/worksheets/Sheet1.xml'],
     ['xl/workbook.xml', 'xl/Workbook.xml'],
@@ -341,15 +336,21 @@ describe('a workbook', () => {
     ['_rels/.rels', '_rels/.Rels'],
     ['xl/_rels/workbook.xml.rels', 'XL/_rels/Workbook.xml.rels'],
     ['xl/styles.xml', 'xl/Styles.XML'],
-  ])('is read if its part %s is named %s', async (name, other) => {
+  ]
+
+  test('is read if a part is named in another case', async () => {
     const parts = workbookParts({
       sheet: '<row><c t="s"><v>0</v></c><c s="0"><v>46082</v></c></row>',
       strings: '<si><t>a@a.test</t></si>',
       styles: '<cellXfs><xf numFmtId="14"/></cellXfs>',
     })
-    const renamed = Object.entries(parts).map(([key, part]) => [key === name ? other : key, part])
-    const { text } = await open(await zipOf(Object.fromEntries(renamed)))
-    expect(text).toBe('"a@a.test","2026-03-01"\n')
+    const show = await previews()
+    for (const [name, other] of OTHER_NAMES) {
+      const renamed = Object.entries(parts).map(([key, part]) => [key === name ? other : key, part])
+      expect(await show(await zipOf(Object.fromEntries(renamed)), PLAIN), other).toMatchObject({
+        preview: [['a@a.test', '2026-03-01']],
+      })
+    }
   })
 
   test('has its cells in order, the last one of a column', async () => {
@@ -360,40 +361,24 @@ describe('a workbook', () => {
       ['B1', ''],
     ]
     const sheet = cells.map(([r, t]) => `<c r="${r}" t="str"><v>${t}</v></c>`).join('')
-    expect(await rowsOf(await workbookOf({ sheet: `<row>${sheet}</row>` }))).toEqual([
-      ['a', '', 'd'],
-    ])
-  })
-
-  test('is read a few cells at a time, however long the texts that they repeat', async () => {
-    const text = 'x'.repeat(32_767)
-    const row = `<row>${'<c t="s"><v>0</v></c>'.repeat(30)}</row>`
-    const file = await workbookOf({ sheet: row.repeat(40), strings: `<si><t>${text}</t></si>` })
-    const content = await openContent(storeFile(file), { expandedBytesMax: 64 * MIB })
-    let bytes = 0
-    for await (const chunk of content.read()) {
-      expect(chunk.byteLength).toBeLessThan(2 * MIB)
-      bytes += chunk.byteLength
-      // The first rows are read ahead to find the width of the sheet.
-      if (bytes > 8 * MIB) break
-    }
-    expect(bytes).toBeGreaterThan(8 * MIB)
+    expect(
+      (await preview(await workbookOf({ sheet: `<row>${sheet}</row>` }), PLAIN)).preview,
+    ).toEqual([['a', '', 'd']])
   })
 
   test('with too many cell formats, and one with long number formats, is bounded', async () => {
     const styles = (xml: string) => workbookOf({ sheet: textRow('a'), styles: xml })
-    const free = { max: 1_024 * MIB, free: 1_024 * MIB }
     const many = `<cellXfs>${'<xf/>'.repeat(250_001)}</cellXfs>`
-    await expect(open(await styles(many), free)).rejects.toThrow(/more than 250,000 cell formats/)
+    expect(await errorOf(await styles(many))).toMatch(/more than 250,000 cell formats/)
     const code = `<numFmt numFmtId="200" formatCode="${'[a'.repeat(400_000)}"/>`
     const long = `${code}<cellXfs>${'<xf numFmtId="200"/>'.repeat(100_000)}</cellXfs>`
-    expect((await open(await styles(long), free)).text).toBe('"a"\n')
+    expect(await preview(await styles(long), PLAIN)).toMatchObject({ preview: [['a']] })
   })
 
   test('with large descriptions or too many sheets is refused', async () => {
     const base = workbookParts({ sheet: textRow('a'), strings: '', styles: '' })
-    const refusal = async (parts: Record<string, string>, max = 1_024 * MIB) =>
-      open(await zipOf({ ...base, ...parts }), { max }).catch((error: Error) => error.message)
+    const refusal = async (parts: Record<string, string>) =>
+      errorOf(await zipOf({ ...base, ...parts }))
     const rels = '_rels/.rels'
     const padding = ' '.repeat(17 * MIB)
     expect(await refusal({ [rels]: `${base[rels]}${padding}` })).toMatch(
@@ -405,58 +390,46 @@ describe('a workbook', () => {
 
   test('is read row by row if its cells are far to the right', async () => {
     const sheet = '<row><c r="XFD1" t="str"><v>x</v></c></row>'.repeat(20)
-    const rows = await rowsOf(await workbookOf({ sheet: sheet + textRow('a') }))
-    expect(rows.map(cells => cells.length)).toEqual([
-      ...Array.from({ length: 20 }, () => 16_384),
-      256,
-    ])
+    const file = await workbookOf({ sheet: sheet + textRow('a') })
+    const shown = await preview(file, { header: 'false', column: '16384' })
+    expect(shown).toMatchObject({ rows: 21, column_number: 16_384 })
   })
 
   test('with a row beyond a megabyte is refused', async () => {
     const sheet = `<row r="7">${'<c t="s"><v>0</v></c>'.repeat(40)}</row>`
     const strings = `<si><t>${'x'.repeat(32_767)}</t></si>`
-    await expect(open(await workbookOf({ sheet, strings }))).rejects.toThrow(
+    expect(await errorOf(await workbookOf({ sheet, strings }))).toMatch(
       /^Row 7 of the sheet is longer/,
     )
   })
 })
 
 describe('a decompression bomb', () => {
-  const bomb = Buffer.alloc(2 * MIB, 'a')
+  const bomb = Buffer.alloc(17 * MIB, 'a\n')
 
   test.each<[string, () => Promise<Uint8Array>]>([
-    ['in gzip', async () => gzipSync(bomb)],
     ['in a ZIP archive', () => zipOf({ 'a.csv': bomb })],
     [
       'in the cells of a workbook',
       () =>
         zipOf({
           ...workbookParts({}),
-          'xl/worksheets/sheet1.xml': `<worksheet>${'<a>aaaaaaaaaaaaaaaa</a>'.repeat(MIB / 8)}</worksheet>`,
+          'xl/worksheets/sheet1.xml': `<worksheet>${'<a>aaaaaaaaaaaaaaaa</a>'.repeat(MIB)}</worksheet>`,
         }),
     ],
     [
       'of a repeated text',
       () =>
         workbookOf({
-          sheet: '<row><c t="s"><v>0</v></c></row>'.repeat(100),
+          sheet: '<row><c t="s"><v>0</v></c></row>'.repeat(560),
           strings: `<si><t>${'x'.repeat(32_767)}</t></si>`,
         }),
     ],
     [
       'of empty columns',
-      () => workbookOf({ sheet: '<row><c r="XFD1" t="str"><v>x</v></c></row>'.repeat(1_000) }),
+      () => workbookOf({ sheet: '<row><c r="XFD1" t="str"><v>x</v></c></row>'.repeat(1_050) }),
     ],
   ])('%s ends at 200 times the size of the file', async (_, file) => {
-    await expect(open(await file(), { free: MIB })).rejects.toThrow(/more than 200 times its size/)
-  })
-
-  test.each<[string, () => Promise<Uint8Array>]>([
-    ['gzip', async () => gzipSync(bomb)],
-    ['ZIP', () => zipOf({ 'a.csv': bomb })],
-  ])('in %s ends at the maximum size', async (_, file) => {
-    await expect(open(await file(), { max: MIB })).rejects.toThrow(
-      'The list is larger than 1 MiB when it is expanded, the limit for a compressed list. Split it.',
-    )
+    expect(await errorOf(await file())).toMatch(/more than 200 times its size/)
   })
 })

@@ -2,10 +2,9 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { Value } from '../../src/csv/csv.ts'
-import { openContent } from '../../src/formats/open-content.ts'
 import { createSheetWriter, zipSheet } from '../../src/formats/sheet-writer.ts'
 import { dialectOf } from '../support/csv.ts'
-import { storeFile, textOf } from '../support/workbook.ts'
+import { readWorkbook } from '../support/workbook.ts'
 
 const writerOf = (header: string, added: readonly string[] = []) =>
   createSheetWriter(dialectOf(`${header}\n`), added)
@@ -19,7 +18,7 @@ const cellsOf = (cells: readonly string[], values: readonly Value[] = []) =>
 
 const text = (xml: string) => /<t xml:space="preserve">(.*)<\/t>/s.exec(xml)?.[1]
 
-test('a workbook has the header, the original columns and the added ones, and can be read back', async () => {
+test('a workbook has the header, the original columns and the added ones', async () => {
   const writer = writerOf('name,email', ['ev_valid', 'ev_confidence', 'ev_code'])
   const begin = writer.header()
   const rows = writer.rows([
@@ -27,12 +26,14 @@ test('a workbook has the header, the original columns and the added ones, and ca
     { cells: ['x'], values: [] },
   ])
   const sheet = Readable.from([begin, ...rows, writer.end])
-  const path = storeFile(await buffer(zipSheet(sheet)))
-  const content = await openContent(path, { expandedBytesMax: 1024 * 1024 })
-  expect(content.workbook).toEqual({ sheet: 'Results', sheets: ['Results'] })
-  expect(await textOf(content)).toBe(
-    '"name","email","ev_valid","ev_confidence","ev_code"\n"Änn & <Co>","ann@a.test","TRUE","0.97",\n"x",,,,\n',
-  )
+  expect(await readWorkbook(await buffer(zipSheet(sheet)))).toEqual({
+    sheets: ['Results'],
+    rows: [
+      ['name', 'email', 'ev_valid', 'ev_confidence', 'ev_code'],
+      ['Änn & <Co>', 'ann@a.test', 'TRUE', '0.97'],
+      ['x'],
+    ],
+  })
 })
 
 test.each(['=1+1', '+1+1', '-1+1', '@SUM(1;1)', "=cmd|'/C calc'!A0", '\t=1+1', '＝1+1'])(

@@ -3,12 +3,11 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { openContent } from '../../src/formats/open-content.ts'
 import { createSheetWriter, zipSheet } from '../../src/formats/sheet-writer.ts'
 import { dialectOf } from '../support/csv.ts'
 import { tempFolder } from '../support/database.ts'
+import { createUploadService } from '../support/list-form.ts'
 import { convert, EVALUATE, formulasOf, hasOffice } from '../support/spreadsheet.ts'
-import { textOf } from '../support/workbook.ts'
 
 // Opens written workbooks in headless LibreOffice, and reads workbooks that it has written.
 
@@ -41,14 +40,20 @@ test.skipIf(!hasOffice)('a workbook of LibreOffice has the cells that it was mad
   const folder = tempFolder()
   writeFileSync(join(folder, 'list.csv'), 'email,born,sum\nann@a.test,1990-02-03,=1+2\n')
   const path = convert(folder, 'list.csv', 'xlsx', EVALUATE)
-  const content = await openContent(path, { expandedBytesMax: 1024 * 1024 })
-  expect(content.workbook).toEqual({ sheet: 'list', sheets: ['list'] })
-  expect(await textOf(content)).toBe('"email","born","sum"\n"ann@a.test","1990-02-03","3"\n')
+  const { upload } = await createUploadService()
+  const preview = async (file: string) =>
+    (await upload(readFileSync(file), { dry_run: 'true' })).json()
+  expect(await preview(path)).toMatchObject({
+    sheet: 'list',
+    sheets: ['list'],
+    columns: [{ name: 'email' }, { name: 'born' }, { name: 'sum' }],
+    preview: [['ann@a.test', '1990-02-03', '3']],
+  })
   for (const [format, error] of [
     ['ods', /OpenDocument/],
     ['xls', /old Excel workbook/],
   ] as const) {
-    const other = openContent(convert(folder, 'list.csv', format), { expandedBytesMax: 1024 })
-    await expect(other).rejects.toThrow(error)
+    const refused = await preview(convert(folder, 'list.csv', format))
+    expect(refused).toEqual({ error: expect.stringMatching(error), success: false })
   }
 })

@@ -11,6 +11,10 @@ export type Row = Readonly<Record<string, string>>
 export const rowsOf = (text: string, delimiter = ','): Row[] =>
   parse(text, { columns: true, bom: true, delimiter }) as Row[]
 
+/** Returns rows as objects by the names in the first one. */
+export const objectsOf = ([names = [], ...rows]: readonly (readonly string[])[]): Row[] =>
+  rows.map(row => Object.fromEntries(names.map((name, at) => [name, row[at] ?? ''])))
+
 export const rowsIn = (file: string, delimiter = ','): Row[] =>
   rowsOf(readFileSync(file, 'utf8'), delimiter)
 

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { fromBufferPromise } from 'yauzl'
 import { ZipFile } from 'yazl'
-import type { openContent } from '../../src/formats/open-content.ts'
 import { tempFolder } from './database.ts'
 
 /** Creates a ZIP archive of these files. */
@@ -68,14 +68,54 @@ export const workbookOf = (parts: Parts): Promise<Buffer> => zipOf(workbookParts
 export const textRow = (...cells: readonly string[]): string =>
   `<row>${cells.map(cell => `<c t="inlineStr"><is><t>${cell}</t></is></c>`).join('')}</row>`
 
+/** The sheets of a workbook that ev wrote, and the cells of its only sheet as text. */
+export async function readWorkbook(
+  file: Uint8Array,
+): Promise<{ readonly sheets: readonly string[]; readonly rows: readonly string[][] }> {
+  const part = await readParts(file)
+  const sheets = [...part('xl/workbook.xml').matchAll(/<sheet name="([^"]*)"/g)]
+  const rows = part('xl/worksheets/sheet1.xml').matchAll(/<row [^>]*>(.*?)<\/row>/gs)
+  return {
+    sheets: sheets.map(([, name = '']) => name),
+    rows: [...rows].map(([, cells = '']) => readCells(cells)),
+  }
+}
+
+/** Returns the cells of a row by their columns; a missing one is empty. */
+function readCells(xml: string): string[] {
+  const cells: string[] = []
+  for (const [, name = '', type, content = ''] of xml.matchAll(CELL)) {
+    const column = [...name].reduce((sum, letter) => 26 * sum + letter.charCodeAt(0) - 64, 0)
+    const text = content.replace(/<[^>]*>/g, '')
+    cells[column - 1] = type === 'b' ? (text === '1' ? 'TRUE' : 'FALSE') : unescapeXml(text)
+  }
+  return Array.from(cells, cell => cell ?? '')
+}
+
+const CELL = /<c r="([A-Z]+)\d+"(?: s="\d+")?(?: t="(\w+)")?>(.*?)<\/c>/gs
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' }
+
+const unescapeXml = (text: string) =>
+  text
+    .replace(/&(\w+);/g, (whole, name: string) => ENTITIES[name] ?? whole)
+    .replace(/_x([0-9A-F]{4})_/g, (_, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    )
+
+/** Returns a function that reads a part of a ZIP archive. */
+async function readParts(file: Uint8Array): Promise<(name: string) => string> {
+  const zip = await fromBufferPromise(Buffer.from(file))
+  const parts = new Map<string, string>()
+  for await (const entry of zip.eachEntry()) {
+    const stream = await zip.openReadStreamPromise(entry)
+    parts.set(entry.fileName, (await buffer(stream)).toString())
+  }
+  return name => parts.get(name) ?? ''
+}
+
 /** Writes a file into a new folder and returns its path. */
 export function storeFile(content: string | Uint8Array, name = 'list'): string {
   const path = join(tempFolder(), name)
   writeFileSync(path, content)
   return path
-}
-
-/** Reads all text of a list. */
-export async function textOf(content: Awaited<ReturnType<typeof openContent>>): Promise<string> {
-  return (await buffer(Readable.from(content.read()))).toString()
 }

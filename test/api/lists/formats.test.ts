@@ -1,19 +1,16 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { openContent } from '../../../src/formats/open-content.ts'
-import { rowsOf } from '../../support/csv.ts'
+import { objectsOf, rowsOf } from '../../support/csv.ts'
 import { seedJob } from '../../support/job-rows.ts'
 import { createUploadService, FORM, form } from '../../support/list-form.ts'
 import { createTestService } from '../../support/service.ts'
-import { storeFile, textOf, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
+import { readWorkbook, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
 
 const CSV = 'name,email\nAnn,ann@a.test\n'
 const SHEET = textRow('name', 'email') + textRow('Ann', 'ann@a.test')
 
-const rowsOfWorkbook = async (bytes: ArrayBuffer) => {
-  const path = storeFile(new Uint8Array(bytes))
-  return rowsOf(await textOf(await openContent(path, { expandedBytesMax: 1024 * 1024 })))
-}
+const rowsOfWorkbook = async (bytes: ArrayBuffer) =>
+  objectsOf((await readWorkbook(new Uint8Array(bytes))).rows)
 
 describe('POST /v1/verify/file', () => {
   test.each<[string, () => Promise<Uint8Array>]>([

@@ -2,10 +2,9 @@ import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { openContent } from '../../../src/formats/open-content.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
-import { rowsOf } from '../../support/csv.ts'
-import { textOf, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
+import { objectsOf, rowsOf } from '../../support/csv.ts'
+import { readWorkbook, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
 
 const CSV = 'id,email\n7,valid1@x.example\n007,invalid2@x.example\n=1+1,risky3@x.example\n'
 
@@ -25,7 +24,7 @@ function folderWith(files: Readonly<Record<string, string | Uint8Array>>): strin
 
 /** Returns the rows of a workbook as objects. */
 const rowsOfWorkbook = async (path: string) =>
-  rowsOf(await textOf(await openContent(path, { expandedBytesMax: 1024 * 1024 })))
+  objectsOf((await readWorkbook(readFileSync(path))).rows)
 
 const classes = (rows: readonly Readonly<Record<string, string>>[]) =>
   rows.map(({ id, ev_class }) => [id, ev_class])

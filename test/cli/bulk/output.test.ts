@@ -1,41 +1,26 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import { type ListFile, openList } from '../../../src/cli/bulk/list-file.ts'
-import { type OutputOptions, writeOutput } from '../../../src/cli/bulk/output.ts'
-import { type OutputFlags, planOutput } from '../../../src/cli/bulk/output-plan.ts'
-import { type Format, rowText } from '../../../src/cli/bulk/row-text.ts'
-import { type ListDialect, readList } from '../../../src/csv/csv.ts'
 import { describeBinary } from '../../../src/csv/encoding.ts'
-import { type Database, write } from '../../../src/db/database.ts'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import { type Class, toClass } from '../../../src/engine/verdict/verdict.ts'
-import { openContent } from '../../../src/formats/open-content.ts'
-import { createFirstFilter } from '../../../src/jobs/import/import-counter.ts'
-import { parseRow } from '../../../src/jobs/import/submission.ts'
-import { recordResults } from '../../../src/jobs/item-store.ts'
-import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
-import { ofJob } from '../../support/job-rows.ts'
+import { type Clock, systemClock } from '../../../src/platform/clock.ts'
+import { startSimulator } from '../../../src/simulator/simulator.ts'
+import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../../support/cli.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
-import { countedRandom } from '../../support/random.ts'
-import { textOf } from '../../support/workbook.ts'
+import { waitUntil } from '../../support/wait.ts'
+import { readWorkbook } from '../../support/workbook.ts'
 
-const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
+const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
 describe('the output of any list', () => {
   test('has the same rows whole and split, in every format', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    let n = 0
     await fc.assert(
       fc.asyncProperty(anyList, async text => {
-        n += 1
-        const list = await decided(database, `job_${n}`, text, folder)
-        const put = (name: string, flags: Partial<OutputFlags>, format: Format = 'csv') =>
-          writeAs(database, list, { output: join(folder, name), ...flags }, format)
+        const folder = folderWith(text)
+        const put = async (name: string, ...flags: string[]) =>
+          expect(await bulk(folder, '-o', name, ...COLUMN, ...flags)).toMatchObject({ code: 0 })
 
-        await put('whole', {})
+        await put('whole')
         const [header, ...rows] = table(folder, 'whole')
         const column = header?.indexOf('ev_class') ?? -1
         const ofClass = (...wanted: string[]) => [
@@ -43,17 +28,16 @@ describe('the output of any list', () => {
           ...rows.filter(row => wanted.includes(row[column] ?? '')),
         ]
 
-        const { files } = await put('part', { split: true })
+        await put('part', '--split')
         for (const klass of CLASSES) {
           expect(table(folder, `part.${klass}`)).toEqual(ofClass(klass))
         }
-        expect(files.reduce((sum, file) => sum + file.rows, 0)).toBe(rows.length)
 
-        await put('only', { only: 'risky,unknown' })
+        await put('only', '--only', 'risky,unknown')
         expect(table(folder, 'only')).toEqual(ofClass('risky', 'unknown'))
 
-        await put('ndjson', {}, 'ndjson')
-        await put('json', {}, 'json')
+        await put('ndjson', '--format', 'ndjson')
+        await put('json', '--format', 'json')
         const objects = lines(folder, 'ndjson')
         expect(JSON.parse(content(folder, 'json'))).toEqual(objects)
         expect(objects.map(({ row }) => row)).toEqual(rows.map((_, i) => i + 1))
@@ -61,12 +45,11 @@ describe('the output of any list', () => {
         expect(objects.map(({ input }) => input.id)).toEqual(rows.map(([id]) => id))
         expect(content(folder, 'ndjson').isWellFormed()).toBe(true)
 
-        await put('book.xlsx', {}, 'xlsx')
-        const book = await openContent(join(folder, 'book.xlsx'), { expandedBytesMax: 2 ** 24 })
-        const cells = parse(await textOf(book), { relaxColumnCount: true }) as string[][]
-        expect(cells.slice(1).map(([id]) => id)).toEqual(objects.map(({ input }) => input.id))
+        await put('book.xlsx')
+        const book = await readWorkbook(readFileSync(join(folder, 'book.xlsx')))
+        expect(book.rows.slice(1).map(([id]) => id)).toEqual(objects.map(({ input }) => input.id))
 
-        await put('good', { only: 'deliverable' }, 'json')
+        await put('good', '--only', 'deliverable', '--format', 'json')
         expect(JSON.parse(content(folder, 'good'))).toEqual(
           objects.filter(({ result }) => result.class === 'deliverable'),
         )
@@ -80,74 +63,67 @@ describe('the output of any list', () => {
 describe('the output of a list', () => {
   const LIST = 'id,email\n1,valid1@x.example\n2,invalid2@x.example\n'
 
-  test('leaves no partial file when it is stopped', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    const list = await decided(database, 'job_a', LIST, folder)
-    const before = readdirSync(folder)
-    const flags = { output: join(folder, 'a.csv'), split: true }
-    const stopping = AbortSignal.abort()
-    const writing = writeAs(database, list, flags, 'csv', { stopping })
-    await expect(writing).rejects.toMatchObject({ code: 'interrupted' })
-    expect(readdirSync(folder)).toEqual(before)
+  test.runIf(existsSync('/dev/full'))('is complete or not there at all', async () => {
+    const folder = folderWith(LIST)
+    symlinkSync('/dev/full', join(folder, 'a.undeliverable.csv'))
+    expect(await bulk(folder, '-o', 'a.csv', '--split')).toMatchObject({ code: 73 })
+    expect(readdirSync(folder).sort()).toEqual(['a.undeliverable.csv', 'data', 'list.csv'])
   })
 
   test('without rows is a header, nothing, or an empty array', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    const list = await decided(database, 'job_a', LIST, folder)
-    const only = { only: 'risky' }
-    await writeAs(database, list, { output: join(folder, 'a.csv'), ...only }, 'csv')
-    await writeAs(database, list, { output: join(folder, 'a.ndjson'), ...only }, 'ndjson')
-    await writeAs(database, list, { output: join(folder, 'a.json'), ...only }, 'json')
+    const folder = folderWith(LIST)
+    for (const name of ['a.csv', 'a.ndjson', 'a.json']) {
+      await bulk(folder, '-o', name, '--only', 'risky')
+    }
     expect(content(folder, 'a.csv')).toMatch(/^id,email,ev_class,[a-z_,]+\n$/)
     expect(content(folder, 'a.ndjson')).toBe('')
     expect(JSON.parse(content(folder, 'a.json'))).toEqual([])
   })
 
   test('has each address once with --deduplicate, in the file of its class', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    const text =
-      'id,email\n1,valid1@x.example\n2,invalid2@x.example\n3,valid1@x.example\n4,no\n5,no\n'
-    const list = await decided(database, 'job_a', text, folder)
-    const write = (name: string, flags: Partial<OutputFlags> = {}) => {
-      const createFilter = () => createFirstFilter('address', countedRandom())
-      return writeAs(database, list, { output: join(folder, name), ...flags }, 'csv', {
-        createFilter,
-      })
-    }
-    await write('a.csv')
+    const folder = folderWith(
+      'id,email\n1,valid1@x.example\n2,invalid2@x.example\n3,valid1@x.example\n4,no\n5,no\n',
+    )
+    const once = ['--deduplicate', 'address', ...COLUMN]
+    await bulk(folder, '-o', 'a.csv', ...once)
     expect(table(folder, 'a.csv').map(([id]) => id)).toEqual(['id', '1', '2', '4'])
-    expect((await write('b.csv', { split: true })).files.map(({ rows }) => rows)).toEqual([
-      1, 0, 2, 0,
-    ])
+    await bulk(folder, '-o', 'b.csv', '--split', ...once)
+    const rowsOf = (klass: string) => table(folder, `b.${klass}.csv`).length - 1
+    expect(CLASSES.map(rowsOf)).toEqual([1, 0, 2, 0])
   })
 
-  test('that has changed is not written, and existing output is kept', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    const list = await decided(database, 'job_a', LIST, folder)
-    const output = join(folder, 'out.csv')
-    writeFileSync(output, 'earlier')
-    for (const changed of [LIST.replace('2,in', '2,'), `${LIST}3,valid3@x.example\n`, 'email\n']) {
-      writeFileSync(list.path, changed)
-      await expect(writeAs(database, list, { output }, 'csv')).rejects.toThrow(
+  test('of a list that changes in the meantime is not written, and existing output is kept', async () => {
+    const simulator = await startSimulator({
+      domains: { 'good.test': { mx: [[10, 'mx.good.test']] } },
+      hosts: { 'mx.good.test': { behavior: 'polite' } },
+    })
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--force', '--data-dir', 'data']
+    /** Changes the list once its mail server is connected to. */
+    const changed = async (text: string): Promise<Ran> => {
+      const folder = folderWith('id,email\n1,user1@good.test\n2,user2@good.test\n')
+      writeFileSync(join(folder, 'out.csv'), 'earlier')
+      const count = () => simulator.counters().hosts['mx.good.test']?.connections ?? 0
+      const before = count()
+      const running = startEv([...args, ...simulatorFlags(simulator)], { home: folder })
+      await waitUntil(() => count() > before)
+      writeFileSync(join(folder, 'list.csv'), text)
+      const ran = await running.ended
+      expect(readdirSync(folder).sort()).toEqual(['data', 'list.csv', 'out.csv'])
+      expect(content(folder, 'out.csv')).toBe('earlier')
+      return ran
+    }
+    const first = 'id,email\n1,user1@good.test\n'
+    for (const text of [`${first}2,user3@good.test\n`, first, 'email\n']) {
+      expect((await changed(text)).stderr).toMatch(
         /changed while ev was processing it\. Restore the original file/,
       )
-      expect(readdirSync(folder).sort()).toEqual(['list.csv', 'out.csv'])
-      expect(readFileSync(output, 'utf8')).toBe('earlier')
     }
-    writeFileSync(list.path, LIST)
-    await writeAs(database, list, { output }, 'csv')
-    expect(table(folder, 'out.csv')).toHaveLength(3)
+    await simulator.close()
   })
 
   test('has in JSON the unescaped cells and all details of the address', async () => {
-    const folder = tempFolder()
-    const database = await tempDatabase()
-    const list = await decided(database, 'job_a', 'id,email\n1,=cmd|x\n2,role@x.example\n', folder)
-    await writeAs(database, list, { output: join(folder, 'out') }, 'ndjson')
+    const folder = folderWith('id,email\n1,=cmd|x\n2,role@x.example\n')
+    await bulk(folder, '-o', 'out', '--format', 'ndjson', ...COLUMN)
     const [formula, role] = lines(folder, 'out')
     expect(formula).toMatchObject({ row: 1, input: { id: '1', email: '=cmd|x' } })
     expect(formula?.result).toMatchObject({ email: '=cmd|x', reason: 'invalid_email' })
@@ -176,7 +152,7 @@ const address = fc
 const anyList = fc
   .tuple(
     fc.array(fc.constantFrom('note', 'note', 'note_2', '', '3', '__proto__'), { maxLength: 4 }),
-    fc.array(fc.tuple(address, fc.array(cell, { maxLength: 6 })), { maxLength: 12 }),
+    fc.array(fc.tuple(address, fc.array(cell, { maxLength: 6 })), { minLength: 1, maxLength: 12 }),
   )
   .map(([names, rows]) =>
     [['id', 'email', ...names], ...rows.map(([email, rest], n) => [`${n}`, email, ...rest])]
@@ -185,51 +161,24 @@ const anyList = fc
   )
   .filter(text => describeBinary(Buffer.from(text)) === null)
 
-/** Stores the list with a result for each row. */
-async function decided(
-  database: Database,
-  jobId: string,
-  text: string,
-  folder: string,
-): Promise<ListFile> {
-  const file = join(folder, 'list.csv')
-  writeFileSync(file, text)
-  const list = await openList(process, file, folder, { column: 'email', header: true })
-  const texts: string[] = []
-  for await (const batch of readList(list.bytes(), list.dialect)) {
-    texts.push(...batch.map(row => parseRow(row.text, row.row).text))
-  }
-  await addJob(database, texts, jobId)
-  const recorded = texts.map((asked, n) => {
-    const result = sandboxResult(database.clock, asked)
-    return { position: n + 1, result: JSON.stringify(result), class: toClass(result.verdict) }
-  })
-  // A duplicate has the result of its first occurrence.
-  const first = recorded.filter(
-    ({ position }) => texts.indexOf(texts[position - 1] ?? '') === position - 1,
-  )
-  await write(database, trx => recordResults(trx, ofJob(jobId, first)))
-  return { ...list, jobId } as ListFile
+const COLUMN = ['--column', 'email']
+
+function folderWith(list: string): string {
+  const folder = emptyFolder()
+  writeFileSync(join(folder, 'list.csv'), list)
+  return folder
 }
 
-function writeAs(
-  database: Database,
-  list: ListFile,
-  flags: OutputFlags,
-  format: Format,
-  more: Partial<OutputOptions> = {},
-) {
-  const { jobId } = list as ListFile & { jobId: string }
-  const createText = (dialect: ListDialect) =>
-    rowText(format, dialect, { raw: false, policy: 'balanced' })
-  return writeOutput(
-    process,
-    planOutput(flags),
-    list,
-    { database, jobId },
-    { createText, format, ...more },
-  )
-}
+/** All runs check at the same time, so that their results are the same. */
+const NOW = systemClock.now()
+const clock: Clock = { ...systemClock, now: () => NOW }
+
+const bulk = (home: string, ...args: string[]): Promise<Ran> =>
+  runEv(['bulk', 'list.csv', '--sandbox', '--data-dir', 'data', ...args], {
+    home,
+    offline: true,
+    context: { clock },
+  })
 
 const content = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')
 
