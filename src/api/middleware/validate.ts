@@ -17,19 +17,31 @@ export type RequestSchemas = {
  * the first fault; an unknown name comes first, because a misspelled option that is ignored would
  * look accepted.
  */
-export function createValidator({ params, body, ...given }: RequestSchemas) {
-  const query: z.ZodObject = (given.query ?? z.object({})).strict()
+export function createValidator({ params, query, body }: RequestSchemas) {
+  // Created at the first request: zod compiles a schema when it parses first, and for all routes
+  // that took a third of the time in which the service is created.
+  let read: QueryReader | undefined
+  return (c: Context<Env>): void => {
+    const { req } = c
+    read ??= createQueryReader(query ?? z.object({}))
+    req.addValidatedData('query', read(c))
+    if (params !== undefined) req.addValidatedData('param', parse('param', params, req.param()))
+    if (body !== undefined) req.addValidatedData('json', parse('json', body, readBody(c)))
+  }
+}
+
+type QueryReader = (c: Context<Env>) => object
+
+function createQueryReader(schema: z.ZodObject): QueryReader {
+  const query: z.ZodObject = schema.strict()
   const records = Object.keys(query.shape).filter(
     name => unwrap(query.shape[name]).type === 'record',
   )
   // The result for a request without a query, which most requests are.
   const withoutQuery = query.safeParse({}).data
-  return (c: Context<Env>): void => {
-    const { req } = c
+  return ({ req }) => {
     const known = req.url.includes('?') ? undefined : withoutQuery
-    req.addValidatedData('query', known ?? parse('query', query, readQuery(req.queries(), records)))
-    if (params !== undefined) req.addValidatedData('param', parse('param', params, req.param()))
-    if (body !== undefined) req.addValidatedData('json', parse('json', body, readBody(c)))
+    return known ?? parse('query', query, readQuery(req.queries(), records))
   }
 }
 
