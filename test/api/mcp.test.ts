@@ -215,7 +215,7 @@ describe.each(PROTOCOLS)('/mcp with protocol %s', (version, options) => {
   test('answers with what is known if the DNS cannot be trusted', async () => {
     const server = await nameServer(() => ({ flags: NXDOMAIN }))
     onTestFinished(() => server.close())
-    const { connect } = await createFixture({ waitMs: 1_000, dns: server.address })
+    const { connect } = await createFixture({ waitMs: 200, dns: server.address })
     const { call } = await connect(options)
     const { job_id } = (await call('verify_list', { emails: ['ann@gone.com'] })).value
     await waitUntil(async () => {
