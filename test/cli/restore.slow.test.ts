@@ -12,8 +12,6 @@ import { setTimeout } from 'node:timers/promises'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import SqliteDatabase from 'better-sqlite3'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
-import { systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, runEv, startEv } from '../support/cli.ts'
 import { startEv as startProcess } from '../support/ev-process.ts'
 import { restoreSqlite } from '../support/released-database.ts'
@@ -257,8 +255,9 @@ describe('ev restore', () => {
     expect(await ev(home, ...RESTORE, '--force')).toMatchObject(refused)
     service.signal('SIGTERM')
     await service.ended
-    const database = await openDatabase(`sqlite:${home}/data/ev.sqlite`, systemClock)
-    onTestFinished(() => database.close())
+    const other = new SqliteDatabase(join(home, 'data/ev.sqlite'))
+    onTestFinished(() => void other.close())
+    other.exec('select 1 from account')
     expect(await ev(home, ...RESTORE, '--force')).toMatchObject(refused)
   })
 

@@ -1,99 +1,92 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
-import { createAccount } from '../../../src/accounts/account-store.ts'
-import { openDatabase, write } from '../../../src/db/database.ts'
-import { systemClock } from '../../../src/platform/clock.ts'
-import { queueFailureAlert } from '../../../src/webhooks/alert-store.ts'
-import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
-import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
+import { request } from '../../support/cli-service.ts'
+import { HERE, homeWith, newKey, read } from '../../support/cli-webhooks.ts'
+import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
-/** Creates a data directory with a failed webhook and no alert yet. */
-async function createHomeWithFailure(): Promise<string> {
-  const home = emptyFolder()
-  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
-  const now = systemClock.now()
-  await write(database, async trx => {
-    await createAccount(trx, { id: 'acc_a', name: 'Shop', plan: 'free', now })
-    await createWebhook(trx, {
-      id: 'wh_a',
-      accountId: 'acc_a',
-      url: 'https://hook.example/',
-      events: [],
-      active: true,
-      description: null,
-      secret: 's',
-      secretHint: 's',
-      createdAt: now,
-    })
-    const failed = { events: 2, error: 'The receiver answered 500.' }
-    await queueFailureAlert(trx, { webhookId: 'wh_a', accountId: 'acc_a', now, ...failed })
-  })
-  await database.close()
-  return home
+const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo', 'a.example.com']
+
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver({ name: '127.0.0.1', answer: 410 })
+})
+afterAll(() => receiver.close())
+
+/** Starts a service that sends an event to a webhook that is gone, which is an alert. */
+async function startFailing(
+  args: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<{ running: RunningCli; subject: string }> {
+  const home = await homeWith('Shop')
+  writeFileSync(join(home, 'ca.pem'), receiver.ca)
+  const create = ['webhooks', 'create', '--url', receiver.url, '--events', '*', ...HERE]
+  const { id } = await read(home, ...create)
+  const key = await newKey(home)
+  const all = [...ARGS, ...HERE, '--webhook-ca-file', 'ca.pem', ...args]
+  const running = startEv(all, { home, environment })
+  await running.printed('API documentation:', 'stderr')
+  const url = /listening on (\S+?)"/.exec(running.stderr)?.[1] ?? ''
+  const body = { emails: Array.from({ length: 11 }, (_, n) => `valid${n}@a.example`) }
+  const headers = { 'X-EV-Sandbox': 'true' }
+  expect((await request({ url }, key, '/v1/verify/bulk', { body, headers })).ok).toBe(true)
+  const host = new URL(receiver.url).host
+  const lost = '1 event could not be delivered'
+  return { running, subject: `ev: the webhook to ${host} was disabled, ${lost} (${id})` }
 }
 
-const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo', 'a.example.com']
-const SUBJECT = 'ev: 2 events could not be delivered to hook.example (wh_a)'
-
-test('ev serve sends alerts through the configured mail server', { timeout: 60_000 }, async () => {
-  const home = await createHomeWithFailure()
+test('ev serve sends alerts through the configured mail server', async () => {
   const { port, taken } = await startMailServer()
-  const environment = {
+  const { running, subject } = await startFailing([], {
     EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
     EV_NOTIFY_FROM: 'ev@example.com',
     EV_NOTIFY_TO: 'ops@example.com',
-  }
-  const { signal, ended } = startEv(ARGS, { home, environment })
+  })
   await vi.waitFor(() => expect(taken).toHaveLength(1), { timeout: 30_000 })
-  signal('SIGTERM')
-  const { code, stderr } = await ended
+  running.signal('SIGTERM')
+  const { code, stderr } = await running.ended
   expect([code, taken.length]).toEqual([0, 1])
   expect(taken[0]).toMatchObject({ from: 'ev@example.com', to: ['ops@example.com'] })
-  expect(taken[0]?.source).toContain(`Subject: ${SUBJECT}\r\n`)
-  expect(stderr).not.toContain('could not be')
+  const source = taken[0]?.source.replace(/\r\n /g, ' ')
+  expect(source).toContain(`Subject: ${subject}\r\n`)
+  expect(stderr).not.toContain('could not be sent')
 })
 
-test('ev serve logs alerts if no mail server is configured', { timeout: 60_000 }, async () => {
-  const { signal, ended, printed } = startEv(ARGS, { home: await createHomeWithFailure() })
-  await printed(SUBJECT, 'stderr')
-  signal('SIGTERM')
-  const { code, stderr } = await ended
+test('ev serve logs alerts if no mail server is configured', async () => {
+  const { running, subject } = await startFailing()
+  await running.printed(subject, 'stderr')
+  running.signal('SIGTERM')
+  const { code, stderr } = await running.ended
   expect(code).toBe(0)
-  const lines = stderr.split('\n').filter(line => line.includes(SUBJECT))
+  const lines = stderr.split('\n').filter(line => line.includes(subject))
   expect(lines.map(line => JSON.parse(line))).toMatchObject([
     {
       level: 'warn',
-      webhookId: 'wh_a',
+      webhookId: expect.stringMatching(/^wh_/),
       steps: expect.stringContaining('ev webhooks retry --since '),
     },
   ])
 })
 
-test('an unreachable mail server is logged without its password, and the service continues', {
-  timeout: 60_000,
-}, async () => {
-  const home = await createHomeWithFailure()
+test('an unreachable mail server is logged without its password, and the service continues', async () => {
   const { port } = await startMailServer({ isPlain: true, login: 'ann:s3cret' })
-  const environment = {
+  const { running } = await startFailing(['--debug'], {
     EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,
     EV_NOTIFY_FROM: 'ev@example.com',
     EV_NOTIFY_TO: 'ops@example.com',
     EV_LOG: 'debug',
-  }
-  const { signal, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
-  await printed('webhook alert could not be sent; will retry', 'stderr')
-  await printed('API documentation:', 'stderr')
-  signal('SIGTERM')
-  const { code, stderr } = await ended
+  })
+  await running.printed('webhook alert could not be sent; will retry', 'stderr')
+  running.signal('SIGTERM')
+  const { code, stderr } = await running.ended
   expect(code).toBe(0)
   expect(stderr).toContain(`The mail server 127.0.0.1:${port} did not accept the mail`)
   expect(stderr).not.toMatch(/s3cret|ann:/)
 })
 
-test('ev serve does not start with incomplete mail settings', {
-  timeout: 60_000,
-}, async () => {
+test('ev serve does not start with incomplete mail settings', async () => {
   const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
   const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
   expect([code, stdout]).toEqual([78, ''])
