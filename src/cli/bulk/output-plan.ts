@@ -17,7 +17,7 @@ import type { Format } from './row-text.ts'
 /** One file of an output and the classes of the rows written to it; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }
 
-export type OutputFlags = {
+type OutputFlags = {
   readonly output: string
   readonly only?: string
   readonly split?: boolean

@@ -39,7 +39,7 @@ export type WrittenOutput = {
 
 type Source = { readonly database: Database; readonly jobId: string }
 
-export type OutputOptions = {
+type OutputOptions = {
   /** Returns the format of the rows; one for each file, because a worksheet numbers its rows. */
   readonly createText: (dialect: ListDialect) => RowText
   readonly format?: Format | undefined

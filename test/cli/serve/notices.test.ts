@@ -1,45 +1,50 @@
-import { writeFileSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { beforeAll, expect, test, vi } from 'vitest'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
-import { request } from '../../support/cli-service.ts'
+import { request, startService } from '../../support/cli-service.ts'
 import { HERE, homeWith, newKey, read } from '../../support/cli-webhooks.ts'
-import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
+import { startReceiver } from '../../support/http-receiver.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo', 'a.example.com']
 
-let receiver: Receiver
+/** A folder whose service could not send an event to a webhook that is gone, and had no time to alert. */
+let made: string
+let subject: string
 beforeAll(async () => {
-  receiver = await startReceiver({ name: '127.0.0.1', answer: 410 })
-})
-afterAll(() => receiver.close())
-
-/** Starts a service that sends an event to a webhook that is gone, which is an alert. */
-async function startFailing(
-  args: readonly string[] = [],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<{ running: RunningCli; subject: string }> {
-  const home = await homeWith('Shop')
-  writeFileSync(join(home, 'ca.pem'), receiver.ca)
+  const receiver = await startReceiver({ name: '127.0.0.1', answer: 410 })
+  made = await homeWith('Shop')
+  writeFileSync(join(made, 'ca.pem'), receiver.ca)
   const create = ['webhooks', 'create', '--url', receiver.url, '--events', '*', ...HERE]
-  const { id } = await read(home, ...create)
-  const key = await newKey(home)
-  const all = [...ARGS, ...HERE, '--webhook-ca-file', 'ca.pem', ...args]
-  const running = startEv(all, { home, environment })
-  await running.printed('API documentation:', 'stderr')
-  const url = /listening on (\S+?)"/.exec(running.stderr)?.[1] ?? ''
+  const { id } = await read(made, ...create)
+  const key = await newKey(made)
+  const service = await startService(made, [...HERE, '--webhook-ca-file', 'ca.pem'])
   const body = { emails: Array.from({ length: 11 }, (_, n) => `valid${n}@a.example`) }
   const headers = { 'X-EV-Sandbox': 'true' }
-  expect((await request({ url }, key, '/v1/verify/bulk', { body, headers })).ok).toBe(true)
+  expect((await request(service, key, '/v1/verify/bulk', { body, headers })).ok).toBe(true)
+  await waitUntil(async () => !(await read(made, 'webhooks', 'show', id)).active)
+  await service.end('SIGTERM')
+  await receiver.close()
   const host = new URL(receiver.url).host
   const lost = '1 event could not be delivered'
-  return { running, subject: `ev: the webhook to ${host} was disabled, ${lost} (${id})` }
+  subject = `ev: the webhook to ${host} was disabled, ${lost} (${id})`
+})
+
+/** Starts a service on a copy of the folder. */
+function startAgain(
+  args: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): RunningCli {
+  const home = emptyFolder()
+  cpSync(join(made, 'data'), join(home, 'data'), { recursive: true })
+  return startEv([...ARGS, ...args], { home, environment })
 }
 
 test('ev serve sends alerts through the configured mail server', async () => {
   const { port, taken } = await startMailServer()
-  const { running, subject } = await startFailing([], {
+  const running = startAgain([], {
     EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
     EV_NOTIFY_FROM: 'ev@example.com',
     EV_NOTIFY_TO: 'ops@example.com',
@@ -55,7 +60,7 @@ test('ev serve sends alerts through the configured mail server', async () => {
 })
 
 test('ev serve logs alerts if no mail server is configured', async () => {
-  const { running, subject } = await startFailing()
+  const running = startAgain()
   await running.printed(subject, 'stderr')
   running.signal('SIGTERM')
   const { code, stderr } = await running.ended
@@ -72,7 +77,7 @@ test('ev serve logs alerts if no mail server is configured', async () => {
 
 test('an unreachable mail server is logged without its password, and the service continues', async () => {
   const { port } = await startMailServer({ isPlain: true, login: 'ann:s3cret' })
-  const { running } = await startFailing(['--debug'], {
+  const running = startAgain(['--debug'], {
     EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,
     EV_NOTIFY_FROM: 'ev@example.com',
     EV_NOTIFY_TO: 'ops@example.com',
