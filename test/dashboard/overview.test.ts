@@ -1,13 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { updateAccount } from '../../src/accounts/account-store.ts'
-import { reserveCredits } from '../../src/accounts/credits/credit-store.ts'
-import { addUsage } from '../../src/accounts/credits/usage.ts'
-import { periodStart } from '../../src/accounts/plan.ts'
-import { write } from '../../src/db/database.ts'
-import { cancelJob } from '../../src/jobs/job-state.ts'
 import { DAY } from '../../src/platform/clock.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
-import { MIXED, seedJob } from '../support/job-rows.ts'
+import { MIXED } from '../support/job-rows.ts'
+import { byLocalPart, stopHalfway, submitHalfway } from '../support/list-service.ts'
+import { users } from '../support/recipients.ts'
 import { endpoint } from './webhooks/endpoint.ts'
 
 /** Returns the text of the main part of a page. */
@@ -30,54 +26,46 @@ describe('the overview', () => {
   })
 
   test('has the figures of the period, the lists with their results, and the last activity', async () => {
-    const dashboard = await createTestDashboard()
-    await seedJob(dashboard.database, { name: '<b>March</b>', texts: MIXED, done: 2 })
-    const day = periodStart(dashboard.clock.now())
-    const use = { account_id: 'acc_1', key_id: 'key_1', day, cached: 0, credits: 1 }
-    await write(dashboard.database, trx =>
-      addUsage(trx, [
-        { ...use, class: 'deliverable', verifications: 900 },
-        { ...use, class: 'risky', verifications: 300 },
-      ]),
-    )
+    const dashboard = await createTestDashboard(stopHalfway().options)
+    await submitHalfway(dashboard, { name: '<b>March</b>' })
+    await dashboard.settled(dashboard.ledger.flushed())
     const { text } = await dashboard.get('/overview')
     const words = textOf(text)
-    expect(words).toContain('Verified 1,200 30 days')
-    expect(words).toContain('Deliverable 75.0% 900 addresses')
+    expect(words).toContain('Verified 2 30 days')
+    expect(words).toContain('Deliverable 50.0% 1 address')
     expect(words).toContain('Lists running 1 4 rows left')
     expect(words).toMatch(/&lt;b&gt;March&lt;\/b&gt; Running 33%/)
     expect(text).not.toContain('<b>March</b>')
     const week = textOf((await dashboard.get('/overview?period=week')).text)
-    expect(week).toContain('Verified 1,200 7 days')
+    expect(week).toContain('Verified 2 7 days')
   })
 
   test('compares the figures with the previous period', async () => {
-    const dashboard = await createTestDashboard()
-    const today = periodStart(dashboard.clock.now())
-    const use = { account_id: 'acc_1', key_id: 'key_1', cached: 0, credits: 1 }
-    const add = (day: number, kind: string, verifications: number) =>
-      write(dashboard.database, trx => addUsage(trx, [{ ...use, day, class: kind, verifications }]))
-    // The overview of an account without any verification has no figures.
-    await seedJob(dashboard.database, { texts: MIXED })
-    const week = async () => textOf((await dashboard.get('/overview?period=week')).text)
-    await add(today, 'deliverable', 900)
-    await add(today, 'risky', 300)
-    await add(today - 7 * DAY, 'deliverable', 700)
-    await add(today - 7 * DAY, 'risky', 300)
-    expect(await week()).toContain('Verified 1,200 +20.0% vs. previous 7 days')
-    expect(await week()).toContain('Deliverable 75.0% +5 pt · 900 addresses')
-    await add(today - 8 * DAY, 'deliverable', 1_000)
-    expect(await week()).toContain('Verified 1,200 −40.0% vs. previous 7 days')
-    expect(await week()).toContain('Deliverable 75.0% −10 pt · 900 addresses')
+    const { json, ledger, settled, clock, signIn, get } = await createTestDashboard({
+      engine: { script: byLocalPart },
+    })
+    const verify = async (...emails: string[]) => {
+      await json('/v1/verify/bulk', { body: { emails } })
+      await settled(ledger.flushed())
+    }
+    const week = async () => {
+      await signIn()
+      return textOf((await get('/overview?period=week')).text)
+    }
+    await verify('user1@a.test', 'user2@a.test', 'user3@a.test', 'risky1@a.test', 'risky2@a.test')
+    await clock.advance(7 * DAY)
+    await verify(...users(3, 'a.test').map(one => `valid${one}`), 'risky3@a.test')
+    expect(await week()).toContain('Verified 4 −20.0% vs. previous 7 days')
+    expect(await week()).toContain('Deliverable 75.0% +15 pt · 3 addresses')
   })
 
   test('polls the lists while one is active', async () => {
     const dashboard = await createTestDashboard()
-    await seedJob(dashboard.database, { texts: MIXED, done: 2 })
+    const id = await dashboard.submit(MIXED)
     const polling = 'hx-get="/overview/lists" hx-trigger="every 5s"'
     expect((await dashboard.get('/overview')).text).toContain(polling)
     expect((await dashboard.get('/overview/lists')).text).toContain(polling)
-    await cancelJob(dashboard.database, 'job_a')
+    await dashboard.json(`/v1/jobs/${id}/cancel`, { method: 'POST' })
     expect((await dashboard.get('/overview/lists')).text).not.toContain(polling)
   })
 
@@ -96,16 +84,10 @@ describe('the overview', () => {
 
   test('shows credits that are almost used up', async () => {
     const dashboard = await createTestDashboard({ plan: 'free' })
-    const period = periodStart(dashboard.clock.now())
-    const account = { accountId: 'acc_1', period }
     const problem = /limit almost reached Resets 2026-06-02 00:00 UTC View/
-    await write(dashboard.database, trx =>
-      reserveCredits(trx, { ...account, amount: 79, limit: 100 }),
-    )
+    await dashboard.submit(users(79))
     expect(textOf((await dashboard.get('/overview')).text)).not.toMatch(problem)
-    await write(dashboard.database, trx =>
-      reserveCredits(trx, { ...account, amount: 1, limit: 100 }),
-    )
+    await dashboard.submit(users(1, 'b.test'))
     expect(textOf((await dashboard.get('/overview')).text)).toMatch(problem)
   })
 
@@ -115,7 +97,7 @@ describe('the overview', () => {
       'Unfinished lists of your account: limit almost reached Until a list finishes or is cancelled View'
     for (let list = 1; list <= 8; list++) {
       expect(textOf((await dashboard.get('/overview')).text)).not.toContain(problem)
-      await seedJob(dashboard.database, { id: `job_${list}`, texts: MIXED, done: 0 })
+      await dashboard.submit(MIXED)
     }
     expect(textOf((await dashboard.get('/overview')).text)).toContain(problem)
   })
@@ -123,18 +105,19 @@ describe('the overview', () => {
   test('shows the results of the checks to an admin only', async () => {
     const check = { check: 'ptr', egress: null, state: 'fail', says: 'no', todo: null } as const
     const at = Date.UTC(2026, 5, 1, 11, 30)
-    const dashboard = await createTestDashboard({
-      health: { doctorChecks: () => ({ checks: [check], at, isRunning: false, fault: null }) },
-    })
+    const health = {
+      doctorChecks: () => ({ checks: [check], at, isRunning: false, fault: null }),
+    }
     const problem = 'This machine: 1 failure Checked 2026-06-01 11:30 UTC Fix'
-    expect(textOf((await dashboard.get('/overview')).text)).not.toContain(problem)
-    await write(dashboard.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
-    expect(textOf((await dashboard.get('/overview')).text)).toContain(problem)
+    for (const isAdmin of [false, true]) {
+      const { get } = await createTestDashboard({ health, isAdmin })
+      expect(textOf((await get('/overview')).text).includes(problem)).toBe(isAdmin)
+    }
   })
 
   test('shows only what the key may read', async () => {
     const dashboard = await createTestDashboard()
-    await seedJob(dashboard.database, { name: 'March', texts: MIXED })
+    await dashboard.submit(MIXED, { name: 'March' })
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard'] }))
     const { status, text } = await dashboard.get('/overview')
     expect(status).toBe(200)

@@ -1,41 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { reserveCredits, settleCredits } from '../../src/accounts/credits/credit-store.ts'
-import { addUsage } from '../../src/accounts/credits/usage.ts'
-import { periodStart } from '../../src/accounts/plan.ts'
-import { write } from '../../src/db/database.ts'
+import { mergePlans } from '../../src/accounts/plan.ts'
 import { DAY } from '../../src/platform/clock.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
+import { byLocalPart } from '../support/list-service.ts'
+import { users } from '../support/recipients.ts'
 
-type Options = Parameters<typeof createTestDashboard>[0]
+type Options = NonNullable<Parameters<typeof createTestDashboard>[0]>
 
-/** A dashboard whose account verified `count` addresses some days ago. */
-async function used(
-  uses: readonly {
-    kind: string
-    count: number
-    daysAgo?: number
-    keyId?: string
-    credits?: number
-  }[],
-  options: Options = {},
-) {
-  const dashboard = await createTestDashboard(options)
-  const today = periodStart(dashboard.clock.now())
-  await write(dashboard.database, trx =>
-    addUsage(
-      trx,
-      uses.map(({ kind, count, daysAgo = 0, keyId = 'key_1', credits = 0 }) => ({
-        account_id: 'acc_1',
-        key_id: keyId,
-        day: today - daysAgo * DAY,
-        class: kind,
-        verifications: count,
-        cached: 0,
-        credits,
-      })),
-    ),
-  )
-  return dashboard
+/** A dashboard, and a function that verifies addresses whose replies depend on their local part. */
+async function createVerifier(options: Options = {}) {
+  const dashboard = await createTestDashboard({ ...options, engine: { script: byLocalPart } })
+  const { json, ledger, settled } = dashboard
+  const verify = async (emails: readonly string[], key = dashboard.key) => {
+    await json('/v1/verify/bulk', { body: { emails }, key })
+    await settled(ledger.flushed())
+  }
+  return { ...dashboard, verify }
 }
 
 /** Returns the text of a page. */
@@ -63,58 +43,58 @@ describe('usage', () => {
   })
 
   test('has the totals of the period, and a table of its days by class', async () => {
-    const dashboard = await used([
-      { kind: 'deliverable', count: 1_500, credits: 1_500 },
-      { kind: 'risky', count: 500, credits: 500 },
-      { kind: 'undeliverable', count: 7, daysAgo: 6 },
-      { kind: 'unknown', count: 9, daysAgo: 7 },
-    ])
-    const { text } = await dashboard.get('/usage')
+    const { verify, clock, signIn, get } = await createVerifier()
+    await verify(['gone@a.test', 'gone2@a.test'])
+    await clock.advance(DAY)
+    await verify(['nobody@a.test'])
+    await clock.advance(6 * DAY)
+    await verify(['user1@a.test', 'user2@a.test', 'user3@a.test', 'risky@a.test'])
+    await signIn()
+    const { text } = await get('/usage')
     const words = textOf(text)
-    expect(words).toContain('Verifications 2,007 0 from cache · 2,000 credits')
-    expect(words).toContain('Deliverable 1,500 74.7%')
+    expect(words).toContain('Verifications 5 0 from cache · 5 credits')
+    expect(words).toContain('Deliverable 3 60.0%')
     expect(text.match(/<th scope="row">2026-\d\d-\d\d</g)).toHaveLength(7)
-    expect(dayOf(text, '2026-06-01')).toEqual(['1,500', '500', '0', '0', '2,000', '2,000'])
-    expect(dayOf(text, '2026-05-26')).toEqual(['0', '0', '7', '0', '7', '0'])
-    const month = await dashboard.get('/usage?period=month')
-    expect(dayOf(month.text, '2026-05-25')).toEqual(['0', '0', '0', '9', '9', '0'])
+    expect(dayOf(text, '2026-06-08')).toEqual(['3', '1', '0', '0', '4', '4'])
+    expect(dayOf(text, '2026-06-02')).toEqual(['0', '0', '1', '0', '1', '1'])
+    const month = await get('/usage?period=month')
+    expect(dayOf(month.text, '2026-06-01')).toEqual(['0', '0', '2', '0', '2', '2'])
     expect(month.text).toMatch(/period=month#statistics"\s+aria-current="page"/)
   })
 
   test('has a chart for several days, none for one day', async () => {
-    const dashboard = await used([{ kind: 'deliverable', count: 1 }])
+    const dashboard = await createVerifier()
+    await dashboard.verify(['user1@a.test'])
     const week = await dashboard.get('/usage')
     expect(week.text).toMatch(/src="\/assets\/\w+\/chart.js"/)
     expect(week.text).toContain('data-chart="days"')
     expect(week.text).toContain('<table id="days">')
     const day = await dashboard.get('/usage?period=day')
     expect(day.text).not.toContain('chart.js')
-    expect(dayOf(day.text, '2026-06-01')).toEqual(['1', '0', '0', '0', '1', '0'])
+    expect(dayOf(day.text, '2026-06-01')).toEqual(['1', '0', '0', '0', '1', '1'])
   })
 
   test('is shown by key, busiest first, including revoked keys', async () => {
-    const dashboard = await used([
-      { kind: 'deliverable', count: 2 },
-      { kind: 'risky', count: 5, keyId: 'key_2' },
-      { kind: 'risky', count: 9, keyId: 'key_gone' },
-    ])
-    await dashboard.addKey({ name: '<b>CI</b>' })
-    const { text } = await dashboard.get('/usage')
+    const { verify, addKey, request, get } = await createVerifier()
+    await verify(['user1@a.test'])
+    await verify(users(2), await addKey({ name: '<b>CI</b>' }))
+    const gone = await addKey({ id: 'key_gone', name: 'gone' })
+    await verify(users(3, 'b.test'), gone)
+    await request('/v1/keys/key_gone', { method: 'DELETE' })
+    const { text } = await get('/usage')
     const card = /by key<\/h2>(.*?)<\/section>/s.exec(text)?.[1] ?? ''
     const labels = [...card.matchAll(/<th scope="row">(.*?)<\/th>/gs)].map(([, label]) => label)
     expect(labels).toEqual(['key_gone (revoked)', '&lt;b&gt;CI&lt;/b&gt;', 'test'])
   })
 
   test('shows used, reserved and remaining credits, when they reset, and what costs one', async () => {
-    const dashboard = await used([], { plan: 'free' })
-    const account = { accountId: 'acc_1', period: periodStart(dashboard.clock.now()) }
-    await write(dashboard.database, async trx => {
-      await reserveCredits(trx, { ...account, amount: 90, limit: 100 })
-      await settleCredits(trx, { ...account, released: 5, used: 5 })
-    })
-    const { text } = await dashboard.get('/usage')
+    const plans = mergePlans({ free: { creditsPerDay: 20 } })
+    const { verify, submit, get } = await createVerifier({ plan: 'free', settings: { plans } })
+    await verify(users(5))
+    await submit(users(13, 'b.test'))
+    const { text } = await get('/usage')
     const words = textOf(text)
-    expect(words).toContain('Used 5 Reserved for lists 85 Left 10')
+    expect(words).toContain('Used 5 Reserved for lists 13 Left 2')
     expect(words).toContain('90.0% used: limit almost reached')
     expect(words).toContain('Resets 2026-06-02 00:00 UTC.')
     expect(words).toContain('Unknown results, cached results')
@@ -143,12 +123,13 @@ describe('usage', () => {
   })
 
   test('is closed to a key without the scope', async () => {
-    const dashboard = await used([{ kind: 'risky', count: 1_234 }])
+    const dashboard = await createVerifier()
+    await dashboard.verify(['risky@a.test'])
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard'] }))
     const { status, text } = await dashboard.get('/usage')
     expect(status).toBe(403)
     expect(text).toContain('account:read')
-    expect(text).not.toContain('1,234')
+    expect(text).not.toContain('risky@a.test')
   })
 
   test('of an unknown period defaults to a week', async () => {

@@ -8,20 +8,40 @@ import { createTestService } from './service.ts'
 type TestService = Awaited<ReturnType<typeof createTestService>>
 type ServiceOptions = NonNullable<Parameters<typeof createTestService>[0]>
 type ListOptions = Parameters<TestService['submit']>[1]
+type ListRows = Parameters<TestService['submit']>[0]
 
 export const SANDBOX = { headers: { 'X-EV-Sandbox': 'true' } } as const
 
+/** Submits a list to the sandbox, and returns its ID once it is finished. */
+export async function submitSimulated(
+  { submit, finished }: Pick<TestService, 'submit' | 'finished'>,
+  rows: ListRows,
+  list: ListOptions = {},
+): Promise<string> {
+  const id = await submit(rows, { ...SANDBOX, ...list })
+  await finished(id)
+  return id
+}
+
 /** Creates a service with a finished list, whose results are simulated. */
 export async function createSimulatedList(
-  rows: Parameters<TestService['submit']>[0],
+  rows: ListRows,
   list: ListOptions = {},
   options: ServiceOptions = {},
 ) {
   const service = await createTestService({ ...options, works: true })
-  const id = await service.submit(rows, { ...SANDBOX, ...list })
-  await service.finished(id)
+  const id = await submitSimulated(service, rows, list)
   return { ...service, id, path: `/v1/jobs/${id}` }
 }
+
+/**
+ * Replies by the local part: `risky…` is neither accepted nor rejected, `valid…` and `user…` are
+ * accepted, and all others are rejected.
+ */
+export const byLocalPart = toRecipients(to => {
+  if (to.startsWith('risky')) return '252 2.1.5 Cannot verify the user'
+  return /^(valid|user)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+})
 
 const HELD_IP = '192.0.2.9'
 
@@ -35,13 +55,9 @@ export const HALFWAY = [
 /** Options of a service that stops halfway through this list, and a function that lets it continue. */
 export function stopHalfway() {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const answer = toRecipients(to => {
-    if (to.startsWith('risky')) return '252 2.1.5 Cannot verify the user'
-    return /^(valid|user)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
-  })
   const script = async (line: string, session: MxSession) => {
     if (session.to.ip === HELD_IP) await promise
-    return answer(line, session)
+    return byLocalPart(line, session)
   }
   const options = { works: true, engine: { script, zone: mail('held.test', HELD_IP) } }
   return { options, release: () => resolve() }
@@ -70,7 +86,13 @@ export async function createHalfwayList(list: ListOptions = {}, given: ServiceOp
   return { ...service, id, path: `/v1/jobs/${id}`, release, finish }
 }
 
-/** Makes the next results of a list fail to be stored, for a reason that a retry cannot mend. */
-export function failStoring({ service }: Pick<TestService, 'service'>): void {
-  Object.assign(service.feedback, { isEnrolled: () => Promise.reject(new Error('a fault')) })
+/**
+ * Makes results of lists fail to be stored, for a reason that a retry cannot mend, until the returned
+ * function is called.
+ */
+export function failStoring({ service }: Pick<TestService, 'service'>): () => void {
+  const { feedback } = service
+  const isEnrolled = feedback.isEnrolled.bind(feedback)
+  Object.assign(feedback, { isEnrolled: () => Promise.reject(new Error('a fault')) })
+  return () => void Object.assign(feedback, { isEnrolled })
 }

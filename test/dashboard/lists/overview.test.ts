@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { cancelJob, startJob } from '../../../src/jobs/job-state.ts'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
-import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
-import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
+import { MINUTE } from '../../../src/platform/clock.ts'
+import { MIXED } from '../../support/job-rows.ts'
+import { submitSimulated } from '../../support/list-service.ts'
+import {
+  createHalfwayListDashboard,
+  createListsDashboard,
+  createQueuedListDashboard,
+  createSimulatedListDashboard,
+  EVIL,
+  EVIL_SHOWN,
+} from './room.ts'
 
 /** Returns the rows of the table as text. */
 const rowsOf = (text: string) =>
@@ -23,55 +30,58 @@ describe('the lists of an account', () => {
   })
 
   test('show state, rows, classes and time, newest first', async () => {
-    const { database, clock, get } = await createListsDashboard()
-    await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED, done: 0 })
+    const services = await createHalfwayListDashboard()
+    const { clock, get, release, finished, id } = services
+    await clock.advance(20_000)
+    release()
+    await finished(id)
     await clock.advance(MINUTE)
-    await startJob(database, 'job_a')
-    await clock.advance(20 * SECOND)
-    await giveResults(database, 'job_a', 6)
-    await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 0 })
+    await submitSimulated(services, MIXED, { name: 'April' })
     const { text } = await get('/lists')
     expect(rowsOf(text)).toEqual([
-      'April Queued 6 0% · 0 done · about 10 seconds left 2026-06-01 12:01 UTC –',
-      'March Completed 6 1 deliverable, 2 risky, 1 undeliverable, 2 unknown 2026-06-01 12:00 UTC 20 s',
+      'April Sandbox Completed 6 1 deliverable, 2 risky, 1 undeliverable, 2 unknown 2026-06-01 12:01 UTC 50 ms',
+      'March Completed 6 5 deliverable, 1 risky 2026-06-01 12:00 UTC 20 s',
     ])
     expect(text).toContain('<rect class="fill-risky" x="16.67" y="0" width="33.33"')
   })
 
-  test('are polled while one is active', async () => {
-    const { database, get } = await createListsDashboard()
-    await seedJob(database, { texts: MIXED, done: 2 })
+  test('show the remaining time of a queued one', async () => {
+    const { get } = await createQueuedListDashboard()
+    expect(rowsOf((await get('/lists')).text)).toEqual([
+      'March Queued 6 0% · 0 done · about 10 seconds left 2026-06-01 12:00 UTC –',
+    ])
+  })
+
+  test('are polled while one is active, with the progress as on the overview and on its page', async () => {
+    const { path, get, post } = await createHalfwayListDashboard()
     const before = (await get('/lists?status=processing')).text
     expect(before).toContain('hx-get="/lists?status=processing" hx-trigger="every 5s"')
     expect(before).toContain('33% · 2 done')
-    await cancelJob(database, 'job_a')
+    for (const one of ['/lists', '/overview', path]) {
+      expect((await get(one)).text).toMatch(/>33%( ·|<)/)
+    }
+    await post(`${path}/cancel`)
     expect((await get('/lists')).text).not.toContain('every 5s')
   })
 
-  test('show their progress as on the overview and on their page, rounded down', async () => {
-    const { database, get } = await createListsDashboard()
-    const texts = Array.from({ length: 60 }, (_, n) => `valid${n}@a.example`)
-    await seedJob(database, { id: 'job_a', texts, done: 59 })
-    for (const path of ['/lists', '/overview', '/lists/job_a'])
-      expect((await get(path)).text).toMatch(/>98%( ·|<)/)
-  })
-
   test('of the sandbox say on their page that the results are simulated', async () => {
-    const { database, get } = await createListsDashboard()
-    await seedJob(database, { id: 'job_a', texts: MIXED, sandbox: true })
-    await seedJob(database, { id: 'job_b', texts: MIXED })
-    const { text } = await get('/lists/job_a')
+    const services = await createSimulatedListDashboard(MIXED, { name: null })
+    const { id, path, get, submit } = services
+    const live = await submit(MIXED)
+    const { text } = await get(path)
     expect(text).toContain('This list is in the sandbox: its results are simulated.')
-    expect(text).toMatch(/<h1>job_a<\/h1>.*?>Completed<.*?>Sandbox</s)
-    expect((await get('/lists/job_b')).text).not.toContain('simulated')
+    expect(text).toMatch(new RegExp(`<h1>${id}</h1>.*?>Completed<.*?>Sandbox<`, 's'))
+    expect((await get(`/lists/${live}`)).text).not.toContain('simulated')
   })
 
   test('are filtered by state; those of the sandbox have a badge and a filter', async () => {
-    const { database, get } = await createListsDashboard()
-    await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED })
-    await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 2 })
-    await cancelJob(database, 'job_b')
-    await seedJob(database, { id: 'job_c', name: 'May', texts: MIXED, sandbox: true })
+    const services = await createHalfwayListDashboard({ name: 'March' })
+    const { get, finished, release, id, json } = services
+    release()
+    await finished(id)
+    const april = await services.submit(MIXED, { name: 'April' })
+    await json(`/v1/jobs/${april}/cancel`, { method: 'POST' })
+    await submitSimulated(services, MIXED, { name: 'May' })
     const names = async (query: string) =>
       rowsOf((await get(`/lists${query}`)).text).map(row => /^(\w+( Sandbox)?) /.exec(row)?.[1])
     expect(await names('')).toEqual(['May Sandbox', 'April', 'March'])
@@ -83,32 +93,28 @@ describe('the lists of an account', () => {
   })
 
   test('are paginated with the filter', async () => {
-    const { database, get } = await createListsDashboard()
-    for (let n = 10; n < 40; n++) {
-      await seedJob(database, { id: `job_${n}`, name: `list ${n}`, texts: ['valid@a.example'] })
-    }
-    const first = (await get('/lists?status=completed')).text
+    const { submit, get } = await createListsDashboard({ settings: { limits: false } })
+    for (let n = 10; n < 40; n++) await submit(['valid@a.example'], { name: `list ${n}` })
+    const first = (await get('/lists?status=queued')).text
     const older = /<a class="button" href="([^"]+)">Older/
       .exec(first)?.[1]
       ?.replaceAll('&amp;', '&')
-    expect(older).toContain('status=completed')
+    expect(older).toContain('status=queued')
     const second = (await get(older ?? '')).text
     expect([rowsOf(first).length, rowsOf(second).length]).toEqual([25, 5])
     expect(second).not.toContain('>Older<')
-    expect(second).toContain('href="/lists?status=completed">Newest')
+    expect(second).toContain('href="/lists?status=queued">Newest')
   })
 
   test('render markup in names as text', async () => {
-    const { database, get } = await createListsDashboard()
-    await seedJob(database, { texts: MIXED, name: EVIL })
+    const { get } = await createQueuedListDashboard(MIXED, { name: EVIL })
     const { text } = await get('/lists')
     expect(text).toContain(EVIL_SHOWN)
     expect(text).not.toContain('<img')
   })
 
   test('do not include those of another account', async () => {
-    const { database, get, asAnother } = await createListsDashboard()
-    await seedJob(database, { texts: MIXED, name: 'March' })
+    const { get, asAnother } = await createQueuedListDashboard()
     await asAnother()
     expect((await get('/lists')).text).not.toContain('March')
   })

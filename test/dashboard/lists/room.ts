@@ -1,7 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { MIXED } from '../../support/job-rows.ts'
 import { FORM, form } from '../../support/list-form.ts'
+import { stopHalfway, submitHalfway, submitSimulated } from '../../support/list-service.ts'
 
 /** Untrusted text that would run if it were not escaped. */
 export const EVIL = '<img src=x onerror=alert(1)>'
@@ -74,10 +76,47 @@ export async function createListsDashboard(
       services.cookies.clear()
       await services.signIn(key)
     },
+    /** The state of a list; undefined if it does not exist. */
+    async state(id: string) {
+      return (await services.json(`/v1/jobs/${id}`)).status
+    },
     /** Temporary files of uploads. */
     left(): string[] {
       const folder = join(services.service.settings.dataDir, 'uploads')
       return existsSync(folder) ? readdirSync(folder) : []
     },
   }
+}
+
+type ListOptions = Parameters<typeof submitHalfway>[1]
+
+/** A dashboard with a finished list, whose results are simulated. */
+export async function createSimulatedListDashboard(
+  rows: Parameters<typeof submitSimulated>[1] = MIXED,
+  list: ListOptions = {},
+) {
+  const services = await createListsDashboard({ works: true })
+  return withList(services, await submitSimulated(services, rows, { name: 'March', ...list }))
+}
+
+/** A dashboard that has stopped halfway through a list. */
+export async function createHalfwayListDashboard(list: ListOptions = {}) {
+  const { options, release } = stopHalfway()
+  const services = await createListsDashboard(options)
+  const id = await submitHalfway(services, { name: 'March', ...list })
+  return { ...withList(services, id), release }
+}
+
+/** A dashboard with a list that nobody works on. */
+export async function createQueuedListDashboard(
+  rows: Parameters<typeof submitSimulated>[1] = MIXED,
+  list: ListOptions = {},
+) {
+  const services = await createListsDashboard()
+  return withList(services, await services.submit(rows, { name: 'March', ...list }))
+}
+
+function withList(services: Awaited<ReturnType<typeof createListsDashboard>>, id: string) {
+  const path = `/lists/${id}`
+  return { ...services, id, path, page: (query = '') => services.get(`${path}${query}`) }
 }
