@@ -174,11 +174,12 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       if (limit === null) return
       await reportExhausted(deps, { accountId, period: periodStart(clock.now()), limit })
     },
-    async settle(settled) {
+    settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
       // A sandbox verification made no reservation, so the fault was not checked before.
-      if (settled.reservation === null && ledgerEntries.fault !== null) throw ledgerEntries.fault
-      await ledgerEntries.add({ ...settled, at: clock.now(), entry: { id, result } })
+      if (settled.reservation === null && ledgerEntries.fault !== null)
+        return Promise.reject(ledgerEntries.fault)
+      return ledgerEntries.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
     giveBack(accountId, reservation, unless = null) {
       if (reservation.amount > 0)

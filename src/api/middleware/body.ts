@@ -48,30 +48,50 @@ const isAccepted = (encoding: string, gzip: boolean) =>
 export const isGzip = (encoding: string | null) => /^\s*(x-)?gzip\s*$/i.test(encoding ?? '')
 
 /**
- * Reads and parses a JSON body within its limit and keeps its value and its bytes in the context. A missing body counts as `{}`.
+ * Reads and parses a JSON body within its limit and keeps its value and its bytes in the context. A
+ * missing body counts as `{}`. A short body that has arrived needs no promise. Throws ApiError, or
+ * rejects with it.
  */
-export async function readJson(c: Context<Env>, rule: BodyRule): Promise<void> {
+export function readJson(c: Context<Env>, rule: BodyRule): void | Promise<void> {
   if (isBodyless(c)) return
-  const received = hasBody(c) ? takeReceived(c) : EMPTY
-  if (received !== null && received.length > rule.bytesMax)
-    throw requestError('body_too_large', { bytesMax: rule.bytesMax })
+  const received = hasBody(c) ? takeReceived(c, rule.bytesMax) : EMPTY
+  const isPlain = c.get('largeList') === undefined && !isCompressed(c)
+  if (received === null || !isPlain) return readLater(c, rule, received)
+  const value = parse(received, rule)
+  if (value instanceof Promise) return value.then(one => keepJson(c, received, one))
+  keepJson(c, received, value)
+}
+
+/** Reads a body that has not arrived (`received` null), or that has to wait for its turn. */
+async function readLater(
+  c: Context<Env>,
+  rule: BodyRule,
+  received: Uint8Array | null,
+): Promise<void> {
   const sent = received ?? (await readBytes(c, rule.bytesMax))
   // Few bytes may expand to many, so a body is expanded and parsed in its turn.
   const largeList = c.get('largeList')
-  if (largeList !== undefined) await largeList.acquireSlot()
-  const isCompressed = isGzip(getHeader(c, 'content-encoding') ?? null)
-  const bytes = isCompressed ? await expand(sent, rule.bytesMax) : sent
-  const value = parse(bytes, rule)
-  c.set('json', value instanceof Promise ? await value : value)
+  await largeList?.acquireSlot()
+  const bytes = isCompressed(c) ? await expand(sent, rule.bytesMax) : sent
+  const value = await parse(bytes, rule)
   largeList?.onParsed(bytes.length)
+  keepJson(c, bytes, value)
+}
+
+const isCompressed = (c: Context<Env>) => isGzip(getHeader(c, 'content-encoding') ?? null)
+
+function keepJson(c: Context<Env>, bytes: Uint8Array, value: unknown): void {
   c.set('body', bytes)
+  c.set('json', value)
 }
 
 /** Returns a body that has arrived and that nothing has read; null for any other. */
-function takeReceived({ env }: Context<Env>): Uint8Array | null {
+function takeReceived({ env }: Context<Env>, bytesMax: number): Uint8Array | null {
   const incoming = env?.incoming
   if (incoming?.complete !== true || incoming.readableDidRead !== false) return null
-  return incoming.read?.() ?? EMPTY
+  const bytes = incoming.read?.() ?? EMPTY
+  if (bytes.length > bytesMax) throw requestError('body_too_large', { bytesMax })
+  return bytes
 }
 
 /**

@@ -152,7 +152,8 @@ async function passGuard(
   service: GuardDeps,
   rule: GuardedRoute,
 ): Promise<Response> {
-  const caller = await checkCaller(c, service, rule)
+  const known = checkCaller(c, service, rule)
+  const caller = known instanceof Promise ? await known : known
   checkBodyHeaders(c, rule.body)
   if (rule.counts !== null) {
     const { id } = caller.account
@@ -166,53 +167,56 @@ async function passGuard(
       : await admit(c, service, { caller, counts, mayBeFree: mayBeFree(c, rule) })
   c.set('admitted', admitted)
   rule.beforeBody?.(c)
-  if (rule.body.kind === 'json') await readAdmitted(c, service, { rule, admitted })
+  if (rule.body.kind === 'json') {
+    const reading = readAdmitted(c, service, { rule, admitted })
+    if (reading instanceof Promise) await reading
+  }
   const endRequest = counts === null || counts === 'bulk' ? null : service.priority.startRequest()
   try {
-    return await answerAdmitted(c, service, { rule, replay, counts, admitted })
+    const checking = rule.afterBody?.(c)
+    if (checking instanceof Promise) await checking
+    if (rule.counts !== null && c.get('sandbox') && hasDelay(c)) await sandboxDelay(c, service)
+    const admission = { rule, counts, admitted }
+    if (replay !== null) return await answerOnce(c, service, replay, admission)
+    return await handle(c, admission)
   } finally {
     endRequest?.()
   }
 }
 
-type Answering = {
+type Admission = {
   readonly rule: GuardedRoute
-  readonly replay: Replay | null
   /** As what the request is counted. */
   readonly counts: Counts
   readonly admitted: Admitted
 }
 
-/** Repeats the stored response of a request, or runs its handler. */
-async function answerAdmitted(
+/** Repeats the stored response of an Idempotency-Key, or runs the handler while the key is locked. */
+async function answerOnce(
   c: Context<Env>,
   service: GuardDeps,
-  { rule, replay, counts, admitted }: Answering,
+  replay: Replay,
+  admission: Admission,
 ): Promise<Response> {
-  const checked = rule.afterBody?.(c)
-  if (checked instanceof Promise) await checked
-  if (rule.counts !== null && c.get('sandbox') && hasDelay(c)) await sandboxDelay(c, service)
-  const unlock = replay === null ? null : await lockReplay(c, service, replay)
+  const unlock = await lockReplay(c, service, replay)
   try {
     // A form has a fingerprint only after its handler has read it.
-    const isKnown = replay !== null && rule.body.kind === 'json'
+    const isKnown = admission.rule.body.kind === 'json'
     const repeated = isKnown ? repeatStored(c, service, c.get('body') ?? EMPTY) : null
-    if (repeated !== null) return repeated
-    rule.validate(c)
-    return await handleCounted(c, rule.handler, { counts, admitted })
+    return repeated ?? (await handle(c, admission))
   } finally {
-    unlock?.()
+    unlock()
   }
 }
 
-/** Runs a handler, and removes a refused request from the limits in which it was counted. */
-async function handleCounted(
-  c: Context<Env>,
-  handler: Handler<Env>,
-  { counts, admitted }: Pick<Answering, 'counts' | 'admitted'>,
-): Promise<Response> {
+/**
+ * Validates a request and runs its handler. Removes a refused request from the limits in which it
+ * was counted for an effect.
+ */
+async function handle(c: Context<Env>, { rule, counts, admitted }: Admission): Promise<Response> {
   try {
-    const response: Response = await handler(c, endOfChain)
+    rule.validate(c)
+    const response: Response = await rule.handler(c, endOfChain)
     if (counts !== null && isRefused(response.status)) admitted.uncountList()
     return response
   } catch (error) {
@@ -310,19 +314,28 @@ const isCode = (error: unknown, code: ApiCode) =>
 
 type Reading = { readonly rule: GuardRule; readonly admitted: Admitted }
 
-async function readAdmitted(
+function readAdmitted(
   c: Context<Env>,
   service: GuardDeps,
   { rule, admitted }: Reading,
+): void | Promise<void> {
+  return admitted.noCredits === null
+    ? readJson(c, rule.body)
+    : readFree(c, service, { rule, admitted, limit: admitted.noCredits.limit })
+}
+
+/** Reads a body whose answer may be free. A larger one would cost credits, of which none are left. */
+async function readFree(
+  c: Context<Env>,
+  service: GuardDeps,
+  { rule, admitted, limit }: Reading & { readonly limit: number },
 ): Promise<void> {
-  const { noCredits } = admitted
-  const bytesMax = (noCredits && rule.freeBodyMax) ?? rule.body.bytesMax
   try {
-    await readJson(c, { ...rule.body, bytesMax })
+    await readJson(c, { ...rule.body, bytesMax: rule.freeBodyMax ?? rule.body.bytesMax })
   } catch (error) {
-    if (noCredits === null || !isCode(error, 'payload_too_large')) throw error
+    if (!isCode(error, 'payload_too_large')) throw error
     admitted.uncount()
-    throw outOfCredits(service, noCredits.limit)
+    throw outOfCredits(service, limit)
   }
 }
 

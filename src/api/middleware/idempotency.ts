@@ -58,7 +58,7 @@ export const commitResponse = (
   )
 
 /** Casts a response whose body has no static type; tests check it against its schema. */
-export const unchecked = (answer: Promise<Response>) => answer as Promise<never>
+export const unchecked = (answer: Response | Promise<Response>) => answer as Promise<never>
 
 /** A response that is repeated byte for byte. */
 type StoredAnswer = {

@@ -58,16 +58,23 @@ export function readEmail(email: unknown, name = 'email'): string {
 }
 
 /** Verifies one address within the request, posts it to the ledger, and responds. */
-export async function answerOne(
+export function answerOne(
   c: Context<Env>,
   service: AskDeps,
   input: VerifyInput,
   present: (result: Result) => object,
 ): Promise<Response> {
-  if (c.get('sandbox')) {
-    const result = sandboxResult(service.clock, input.email, input.address)
-    return settle(c, service, { result, reservation: null }, present)
-  }
+  if (!c.get('sandbox')) return answerLive(c, service, input, present)
+  const result = sandboxResult(service.clock, input.email, input.address)
+  return settle(c, service, { result, reservation: null }, present)
+}
+
+async function answerLive(
+  c: Context<Env>,
+  service: AskDeps,
+  input: VerifyInput,
+  present: (result: Result) => object,
+): Promise<Response> {
   const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
     getCached(c, service, input),
   )

@@ -66,29 +66,37 @@ type SingleBody = {
 }
 
 /** `POST /v1/verify/single`: one address, answered now, or later by an event. */
-async function verifySingle(
+function verifySingle(
   c: Context<Env>,
   service: VerifyDeps,
   body: SingleBody,
   include: string | undefined,
-): Promise<Response> {
+): Response | Promise<Response> {
   const request = { ...readSingle(body), include: readInclude(include) }
   const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
   if (simulated !== null) return simulated
-  if (body.async === true) {
-    const events = ['verification.completed'] as const
-    return queueOne(c, service, {
-      ...readAsync(request),
-      metadata: readMetadata(body.metadata),
-      webhook: await readJobWebhook(c, service, body.webhook_url, events),
-    })
-  }
+  if (body.async === true) return queueSingle(c, service, body, readAsync(request))
   refuseJobOptions(body)
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
     ...presentIncluded(result, request.include, getActionPolicy(c, service)),
     ...mark,
   }))
+}
+
+/** Queues the address; its result becomes an event. */
+async function queueSingle(
+  c: Context<Env>,
+  service: VerifyDeps,
+  body: SingleBody,
+  input: VerifyInput,
+): Promise<Response> {
+  const events = ['verification.completed'] as const
+  return queueOne(c, service, {
+    ...input,
+    metadata: readMetadata(body.metadata),
+    webhook: await readJobWebhook(c, service, body.webhook_url, events),
+  })
 }
 
 /** The same as an event stream. Text that is no address is a result there, since people mistype. */
@@ -109,12 +117,12 @@ async function followSingle(
 }
 
 /** `POST /v1/verify`: one address with a status and a score; in the sandbox a simulated one. */
-async function verifyScored(
+function verifyScored(
   c: Context<Env>,
   service: VerifyDeps,
   body: SingleBody,
   include: string | undefined,
-): Promise<Response> {
+): Response | Promise<Response> {
   const request = { ...readSingle(body), include: readInclude(include) }
   const sandbox = c.get('sandbox')
   const simulated = sandbox ? simulatedError(c, request.address) : null
