@@ -21,6 +21,7 @@ import { write } from '../../src/db/database.ts'
 import { readMachineStatus } from '../../src/engine/machine-status.ts'
 import { createIpPolicy } from '../../src/engine/smtp/dial-policy.ts'
 import { FeedbackKnowledge } from '../../src/feedback/knowledge.ts'
+import { diskReader } from '../../src/jobs/import/store-upload.ts'
 import { ListWorker } from '../../src/jobs/list/list-worker.ts'
 import { DEFAULT_SCHEDULE_TIMINGS, startSchedules } from '../../src/jobs/schedules/run-schedules.ts'
 import type { JobWorker } from '../../src/jobs/worker/worker-deps.ts'
@@ -50,6 +51,13 @@ type TestServiceOptions = {
   readonly workerTimings?: Partial<WorkerTimings>
   /** Starts webhook deliveries, which do nothing by default. */
   readonly deliver?: (parts: DeliveryParts) => ServiceDeps['deliveries']
+  /** Addresses from which lists may be downloaded, and the PEM of their certificate authority. */
+  readonly downloads?: { readonly allowRanges: readonly string[]; readonly ca: string }
+  /** The free space of a folder, with the minimum below which lists are refused; plenty if left out. */
+  readonly freeDisk?: {
+    readonly minBytes: number
+    readonly read: (folder: string) => Promise<number>
+  }
   /** Replacements for parts of the service. */
   readonly deps?: Partial<ServiceDeps>
 }
@@ -130,9 +138,21 @@ export async function createTestService({
     priority: new Priority(systemClock),
     resolver: zone,
     transport: post,
-    download: createDownload({ clock, resolver: zone, mayDial: createIpPolicy([]) }),
+    download: createDownload({
+      clock,
+      resolver: zone,
+      mayDial: createIpPolicy(given.downloads?.allowRanges ?? []),
+      ...(given.downloads && { ca: given.downloads.ca }),
+    }),
     feedback,
-    disk: async () => ({ freeBytes: 5e9, isLow: false }),
+    disk: given.freeDisk
+      ? diskReader({
+          dataDir,
+          log,
+          minBytes: given.freeDisk.minBytes,
+          freeBytes: given.freeDisk.read,
+        })
+      : async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: given.deliver?.(parts) ?? idleDeliveries(),
     secretBox,
     settings: {
@@ -260,9 +280,9 @@ export async function createTestService({
       return String(job_id)
     },
     /** Waits until a list is finished, with `works`. */
-    async finished(jobId: string): Promise<void> {
+    async finished(jobId: string, ofKey = key): Promise<void> {
       for (;;) {
-        const { data } = await json(`/v1/jobs/${jobId}?wait=60`)
+        const { data } = await json(`/v1/jobs/${jobId}?wait=60`, { key: ofKey })
         if ((data as { completed_at: string | null }).completed_at !== null) return
       }
     },

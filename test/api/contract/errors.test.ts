@@ -1,9 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
-import { createAccount } from '../../../src/accounts/account-store.ts'
 import { STATUS } from '../../../src/api/errors/api-error.ts'
-import { bareHeaders } from '../../../src/api/request-context.ts'
-import { write } from '../../../src/db/database.ts'
-import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { failingDownload } from '../../support/list-download.ts'
@@ -259,10 +255,10 @@ const SPECIAL: readonly Scenario[] = [
   },
   {
     code: 'account_exists',
-    prepare: ({ database, clock }) =>
-      write(database, trx =>
-        createAccount(trx, { id: 'acc_02', name: 'Shop', plan: 'free', now: clock.now() }),
-      ),
+    prepare: async ({ addAccount, json }) => {
+      await addAccount('acc_02')
+      await json('/v1/accounts/acc_02', { method: 'PATCH', body: { name: 'Shop' } })
+    },
     options: id => (id === 'createAccount' ? {} : { body: { name: 'Shop' } }),
   },
   { code: 'job_not_ready', prepare: seedOther(1), target: OTHER_JOB },
@@ -271,7 +267,7 @@ const SPECIAL: readonly Scenario[] = [
     code: 'job_not_finishable',
     prepare: async fixture => {
       await seedOther(1)(fixture)
-      await cancelJob(fixture.database, OTHER_JOB)
+      await fixture.request(`/v1/jobs/${OTHER_JOB}/cancel`, { method: 'POST' })
     },
     target: OTHER_JOB,
   },
@@ -329,8 +325,7 @@ test.each([
   ['headers_too_large', `GET /ok HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`],
   ['request_timeout', 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx'],
 ])('%s, sent before the operation is known', async (code, sent) => {
-  const { service } = await createExampleService()
-  const headers = (ip: string) => bareHeaders(service, ip)
+  const { headers } = await createExampleService()
   const { send } = await openHttpServer({ limits: { bodyMs: 50 }, headers })
   const { json, ...answer } = parseAnswer(await send(sent))
   const response = new Response(JSON.stringify(json), answer)

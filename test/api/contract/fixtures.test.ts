@@ -1,13 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { write } from '../../../src/db/database.ts'
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import { emitJobEvent } from '../../../src/jobs/job-events.ts'
-import { cancelJob, failJob } from '../../../src/jobs/job-state.ts'
-import type { Job } from '../../../src/jobs/job-store.ts'
 import { mail, toRecipients } from '../../support/engine.ts'
-import { type Seed, seedJob } from '../../support/job-rows.ts'
+import { failStoring, SANDBOX } from '../../support/list-service.ts'
+import type { MxSession } from '../../support/mx.ts'
 import { createTestService } from '../../support/service.ts'
 import { endpoint } from '../../support/webhook-endpoint.ts'
 import { answered } from '../../support/webhook-transport.ts'
@@ -17,18 +13,31 @@ import { answered } from '../../support/webhook-transport.ts'
 const FOLDER = join(import.meta.dirname, '../../../fixtures/api')
 const compared = new Set<string>()
 
-/** A service with simulated mail servers for the addresses in the fixtures. */
-async function createApiService(plan = 'enterprise') {
-  const script = toRecipients(to =>
-    /^(anna|user|info)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No',
-  )
-  const zone = { ...mail('example.com', '192.0.2.1'), 'app.example.com': { A: ['8.8.8.8'] } }
-  const fixture = await createTestService({ plan, engine: { script, zone } })
+/**
+ * A service with mail servers for the addresses in the fixtures; they wait with their replies to two
+ * of them until `release`.
+ */
+async function createApiService(plan = 'enterprise', works = false) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const answer = toRecipients(to => {
+    if (to.startsWith('risky')) return '252 2.1.5 Cannot verify the user'
+    return /^(anna|user|info|valid)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No'
+  })
+  const script = async (line: string, session: MxSession) => {
+    if (session.to.ip === '192.0.2.2') await promise
+    return answer(line, session)
+  }
+  const zone = {
+    ...mail('example.com', '192.0.2.1'),
+    ...mail('held.test', '192.0.2.2'),
+    'app.example.com': { A: ['8.8.8.8'] },
+  }
+  const fixture = await createTestService({ plan, works, engine: { script, zone } })
   const ask = async (
     path: string,
     ...options: Parameters<typeof fixture.request> extends [string, ...infer Rest] ? Rest : never
   ) => (await fixture.settled(fixture.request(path, ...options))).text()
-  return { ...fixture, ask }
+  return { ...fixture, ask, release: () => resolve() }
 }
 
 /**
@@ -116,38 +125,86 @@ describe('a list', () => {
   })
 })
 
-const TEXTS = ['valid', 'risky', 'invalid', 'timeout'].map(local => `${local}@example.com`)
-const SEED: Seed = { id: 'job_xyz789', name: 'March list', texts: TEXTS }
+const events = [
+  ...['batch.completed', 'batch.failed', 'verification.completed'],
+  ...['quota.warning', 'quota.exceeded'],
+]
+const NAME = { name: 'March list' }
+const HALFWAY = ['valid@example.com', 'risky@example.com', 'a@held.test', 'b@held.test']
+const SIMULATED = ['valid', 'risky', 'invalid', 'timeout'].map(local => `${local}@example.com`)
+
+/** A service that has stopped halfway through a list. */
+async function createHalfway() {
+  const service = await createApiService('enterprise', true)
+  const { submit, json, clock } = service
+  await service.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
+  const id = await submit(HALFWAY, NAME)
+  while ((await json(`/v1/jobs/${id}`)).processed_emails !== 2) await clock.advance(100)
+  /** Lets the list fail. */
+  const fail = async () => {
+    failStoring(service)
+    service.release()
+    await service.finished(id)
+  }
+  return { ...service, id, fail }
+}
+
+/** A service with a finished list, whose results are simulated. */
+async function createSimulated() {
+  const service = await createApiService('enterprise', true)
+  await service.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
+  const id = await service.submit(SIMULATED, { ...NAME, ...SANDBOX })
+  await service.finished(id)
+  return { ...service, id }
+}
+
+/** The same text without the marks of the sandbox. */
+const withoutSandbox = (text: string) =>
+  text
+    .replaceAll('"sandbox":true,', '')
+    .replaceAll('job_sbx_', 'job_')
+    .replaceAll('ver_sbx_', 'ver_')
 
 describe('a job', () => {
-  test.each<
-    [string, number, (fixture: Awaited<ReturnType<typeof createApiService>>) => Promise<unknown>]
-  >([
-    ['queued', 0, async () => {}],
-    ['processing', 2, async ({ clock }) => clock.advance(1_000)],
-    ['completed', 4, async () => {}],
-    ['failed', 2, ({ database }) => write(database, trx => failed(trx, database.clock.now()))],
-    ['cancelled', 2, ({ database }) => cancelJob(database, 'job_xyz789')],
-  ])('that is %s has the same fields as in every state', async (state, done, reachState) => {
-    const fixture = await createApiService()
-    await seedJob(fixture.database, { ...SEED, done })
-    await reachState(fixture)
-    const status = await fixture.ask('/v1/verify/bulk/status/job_xyz789')
-    compare(`status-${state}.json`, status)
-    compare(`job-${state}.json`, await fixture.ask('/v1/jobs/job_xyz789'))
+  test.each<[string, () => Promise<{ id: string; ask: (path: string) => Promise<string> }>]>([
+    [
+      'queued',
+      async () => {
+        const service = await createApiService()
+        return { ...service, id: await service.submit(HALFWAY, NAME) }
+      },
+    ],
+    ['processing', createHalfway],
+    ['completed', createSimulated],
+    [
+      'failed',
+      async () => {
+        const service = await createHalfway()
+        await service.fail()
+        return service
+      },
+    ],
+    [
+      'cancelled',
+      async () => {
+        const service = await createHalfway()
+        await service.ask(`/v1/jobs/${service.id}/cancel`, { method: 'POST' })
+        return service
+      },
+    ],
+  ])('that is %s has the same fields as in every state', async (state, create) => {
+    const { ask, id } = await create()
+    const status = await ask(`/v1/verify/bulk/status/${id}`)
+    compare(`status-${state}.json`, withoutSandbox(status))
+    compare(`job-${state}.json`, withoutSandbox(await ask(`/v1/jobs/${id}`)))
   })
 
   test('is listed, and downloaded as CSV', async () => {
-    const { ask, database } = await createApiService()
-    await seedJob(database, SEED)
-    compare('jobs.json', await ask('/v1/jobs'))
-    const csv = await ask('/v1/jobs/job_xyz789/download?filter=deliverable')
-    compare('download.csv', csv)
+    const { ask, id } = await createSimulated()
+    compare('jobs.json', withoutSandbox(await ask('/v1/jobs', SANDBOX)))
+    compare('download.csv', await ask(`/v1/jobs/${id}/download?filter=deliverable`))
   })
 })
-
-const failed = (trx: Parameters<typeof failJob>[0], now: number): Promise<Job> =>
-  failJob(trx, 'job_xyz789', 'server_error', now)
 
 describe('the sandbox', () => {
   const headers = { 'X-EV-Sandbox': 'true' }
@@ -209,56 +266,40 @@ describe('webhooks', () => {
   })
 })
 
+/** The bodies of the stored events, by type. */
+async function bodiesIn({
+  database,
+}: Pick<Awaited<ReturnType<typeof createApiService>>, 'database'>) {
+  const rows = await database.db.selectFrom('event').select(['kind', 'body']).execute()
+  return new Map(rows.map(({ kind, body }) => [kind as string, body]))
+}
+
 describe('an event', () => {
-  const events = [
-    ...['batch.completed', 'batch.failed', 'verification.completed'],
-    ...['quota.warning', 'quota.exceeded'],
-  ]
-
-  async function createSubscriber(plan?: string) {
-    const fixture = await createApiService(plan)
-    await fixture.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
-    const bodies = async () => {
-      const rows = await fixture.database.db.selectFrom('event').select(['kind', 'body']).execute()
-      return new Map(rows.map(({ kind, body }) => [kind, body]))
+  test('is stored exactly as it is sent', async () => {
+    const halfway = await createHalfway()
+    await halfway.fail()
+    compare('event-batch-failed.json', (await bodiesIn(halfway)).get('batch.failed') ?? '')
+    const simulated = await createSimulated()
+    const body = { email: 'valid@example.com', async: true }
+    const { verification_id } = await simulated.json('/v1/verify/single', { body, ...SANDBOX })
+    await simulated.finished(String(verification_id))
+    const bodies = await bodiesIn(simulated)
+    for (const kind of ['batch.completed', 'verification.completed']) {
+      const stored = withoutSandbox(bodies.get(kind) ?? '')
+      compare(`event-${kind.replace('.', '-')}.json`, stored)
     }
-    return { ...fixture, bodies }
-  }
-
-  test.each(['batch.completed', 'batch.failed', 'verification.completed'])(
-    '%s is stored exactly as it is sent',
-    async kind => {
-      const { database, clock, random, bodies } = await createSubscriber()
-      const done = kind === 'batch.failed' ? 2 : 4
-      const job =
-        kind === 'verification.completed'
-          ? await seedJob(database, { id: 'ver_01', type: 'single', texts: ['valid@example.com'] })
-          : await seedJob(database, { ...SEED, done })
-      const result = sandboxResult(clock, 'valid@example.com')
-      await write(database, async trx => {
-        const ended = kind === 'batch.failed' ? await failed(trx, clock.now()) : job
-        const o = {
-          now: clock.now(),
-          dueAt: clock.now(),
-          random,
-          baseUrl: 'https://ev.test',
-          verified: { result, policy: 'balanced' as const },
-        }
-        await emitJobEvent(trx, ended, o)
-      })
-      compare(`event-${kind.replace('.', '-')}.json`, (await bodies()).get(kind) ?? '')
-    },
-  )
+  })
 
   test('of credits is stored with the credits that caused it', async () => {
-    const fixture = await createSubscriber('free')
+    const fixture = await createApiService('free')
+    await fixture.ask('/v1/webhooks', { body: { url: 'https://app.example.com/hook', events } })
     for (let list = 0; list < 10; list++) {
       const emails = Array.from({ length: 10 }, (_, n) => `user${list}x${n}@example.com`)
       await fixture.clock.advance(60_000)
       await fixture.ask('/v1/verify/bulk', { body: { emails } })
       if (list === 7) compare('credits.json', named(await fixture.ask('/v1/credits')))
     }
-    const bodies = await fixture.bodies()
+    const bodies = await bodiesIn(fixture)
     compare('event-quota-warning.json', await firstOf(fixture, 'quota.warning'))
     compare('event-quota-exceeded.json', bodies.get('quota.exceeded') ?? '')
     compare(
@@ -306,8 +347,8 @@ test('errors have one body', async () => {
   compare('error-invalid-email.json', await verify('not-an-email'))
   compare('error-authentication.json', await verify('anna@example.com', null))
   compare('error-not-found.json', await ask('/v1/jobs/job_none'))
-  await seedJob(fixture.database, { ...SEED, done: 0 })
-  compare('error-job-not-ready.json', await ask('/v1/jobs/job_xyz789/download'))
+  const id = await fixture.submit(HALFWAY)
+  compare('error-job-not-ready.json', await ask(`/v1/jobs/${id}/download`))
   const limitedKey = await addKey({ scopes: ['verify:single'], rateLimitPerMinute: 1 })
   compare('error-insufficient-scope.json', await ask('/v1/credits', { key: limitedKey }))
   await verify('anna@example.com', limitedKey)

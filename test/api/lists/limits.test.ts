@@ -11,10 +11,8 @@ import {
 } from '../../../src/api/lists/limits.ts'
 import { leavePlaces } from '../../../src/api/middleware/admission.ts'
 import { readJson } from '../../../src/api/middleware/body.ts'
-import { diskReader } from '../../../src/jobs/import/store-upload.ts'
 import { codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createUploadService } from '../../support/list-form.ts'
-import { recordingLog } from '../../support/log.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createWiredService } from '../../support/wired-service.ts'
 
@@ -154,24 +152,22 @@ const LISTS: [path: string, body: object][] = [
 /** A service on a disk whose free space is set by the test. */
 async function services() {
   const disk: { freeBytes: number | null } = { freeBytes: 5e9 }
-  const { log, lines } = recordingLog()
   const asked: string[] = []
-  const read = diskReader({
-    dataDir: '/data',
-    minBytes: MIN,
-    log,
-    async freeBytes(folder) {
-      asked.push(folder)
-      if (disk.freeBytes === null) throw new Error('EIO')
-      return disk.freeBytes
-    },
-  })
-  return { ...(await createUploadService({ deps: { disk: read } })), disk, logged: lines, asked }
+  const read = async (folder: string) => {
+    asked.push(folder)
+    if (disk.freeBytes === null) throw new Error('EIO')
+    return disk.freeBytes
+  }
+  const service = await createUploadService({ freeDisk: { minBytes: MIN, read } })
+  /** The levels of the log lines about the disk. */
+  const levels = () =>
+    service.lines.filter(({ message }) => message !== 'request').map(({ level }) => level)
+  return { ...service, disk, levels, asked }
 }
 
 describe('on a disk with less free space than the setting', () => {
   test.each(LISTS)('%s is refused with 507, live and in the sandbox', async (path, body) => {
-    const { request, disk, database, asked } = await services()
+    const { request, disk, database, asked, service } = await services()
     disk.freeBytes = MIN - 1
     for (const headers of [{}, { 'X-EV-Sandbox': 'true' }]) {
       const answer = await request(path, { body, headers })
@@ -184,7 +180,8 @@ describe('on a disk with less free space than the setting', () => {
       })
     }
     expect(await database.db.selectFrom('job').select('id').execute()).toEqual([])
-    expect(asked).toEqual(['/data', '/data'])
+    const { dataDir } = service.settings
+    expect(asked).toEqual([dataDir, dataDir])
     disk.freeBytes = MIN
     expect((await request(path, { body })).status).toBe(200)
   })
@@ -234,7 +231,7 @@ describe('on a disk with less free space than the setting', () => {
   })
 
   test('readiness, health and metrics say so, and the service stays ready', async () => {
-    const { json, request, disk, logged } = await services()
+    const { json, request, disk, levels } = await services()
     const metric = async () => {
       const text = await (await request('/metrics', { ip: '127.0.0.1' })).text()
       return /^ev_disk_low \d$/m.exec(text)?.[0]
@@ -248,10 +245,10 @@ describe('on a disk with less free space than the setting', () => {
     expect(await json('/health')).toMatchObject({ status: 'failing', disk: 'low' })
     expect(await metric()).toBe('ev_disk_low 1')
     // Logged once at the start and once at the end.
-    expect(logged.map(({ level }) => level)).toEqual(['error'])
+    expect(levels()).toEqual(['error'])
     disk.freeBytes = MIN
     expect(await json('/readyz')).toEqual({ status: 'ok', disk: 'ok' })
-    expect(logged.map(({ level }) => level)).toEqual(['error', 'info'])
+    expect(levels()).toEqual(['error', 'info'])
   })
 })
 

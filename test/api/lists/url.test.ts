@@ -2,10 +2,8 @@ import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { ACCOUNT_DOWNLOADS_MAX, DOWNLOADS_MAX } from '../../../src/api/lists/url-download.ts'
-import { createIpPolicy } from '../../../src/engine/smtp/dial-policy.ts'
-import { createDownload, type Download } from '../../../src/outbound/download.ts'
+import type { Download } from '../../../src/outbound/download.ts'
 import { testAuthority } from '../../support/certificate.ts'
-import { fakeClock } from '../../support/clock.ts'
 import type { ReceiverOptions } from '../../support/http-receiver.ts'
 import { openReceiver } from '../../support/https-post.ts'
 import { createUploadService } from '../../support/list-form.ts'
@@ -13,7 +11,6 @@ import { openS3, S3_KEYS } from '../../support/s3-server.ts'
 import type { RequestOptions } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { workbookOf } from '../../support/workbook.ts'
-import { zone } from '../../support/zone.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nX,nonsense\n'
 const S3 = {
@@ -27,18 +24,16 @@ type Body = Readonly<Record<string, unknown>>
 
 /** A service that may download from loopback, and functions that submit lists at URLs. */
 async function createUrlService(options: Parameters<typeof createUploadService>[0] = {}) {
-  const clock = fakeClock()
-  const download = createDownload({
-    clock,
-    resolver: zone({
-      'hook.example': { A: ['127.0.0.1'] },
-      's3.example': { A: ['127.0.0.1'] },
-      'inside.example': { A: ['10.0.0.7'] },
-    }),
-    mayDial: createIpPolicy(['127.0.0.1']),
-    ca: testAuthority().cert,
+  const zone = {
+    'hook.example': { A: ['127.0.0.1'] },
+    's3.example': { A: ['127.0.0.1'] },
+    'inside.example': { A: ['10.0.0.7'] },
+  }
+  const fixture = await createUploadService({
+    ...options,
+    engine: { zone },
+    downloads: { allowRanges: ['127.0.0.1'], ca: testAuthority().cert },
   })
-  const fixture = await createUploadService({ ...options, deps: { download, ...options.deps } })
   const submit = (body: Body, o: RequestOptions = {}) =>
     fixture.request('/v1/verify/url', { body, ...o })
   /** All that the database has of the request. */
@@ -56,7 +51,7 @@ async function createUrlService(options: Parameters<typeof createUploadService>[
     )
     return JSON.stringify(all)
   }
-  return { ...fixture, clock, submit, stored }
+  return { ...fixture, submit, stored }
 }
 
 async function serve(answer: ReceiverOptions['answer']) {
