@@ -18,22 +18,29 @@ export const DOCS = ['/docs', '/docs/:page{.+}'] as const
  * needs no other host, and works without a script.
  */
 export function docsRoutes(deps: DashboardDeps): Hono<Env> {
-  const { groups, overview, pages } = readDocs(deps.settings.baseUrl)
+  let docs: Docs | undefined
+  const load = () => {
+    docs ??= readDocs(deps.settings.baseUrl)
+    return docs
+  }
   const show = async (c: Context<Env>, shown: DocsPage) =>
     docsPage(c, {
       title: shown.title,
       styles: ['docs.css'],
       scripts: ['docs.js'],
-      nav: navigation(groups, { path: shown.path, isSignedIn: (await userOf(c, deps)) !== null }),
+      nav: navigation(load().groups, {
+        path: shown.path,
+        isSignedIn: (await userOf(c, deps)) !== null,
+      }),
       body: html`${raw(shown.html)}`,
       ...(shown.intro !== undefined && { intro: shown.intro }),
     })
   const [start, others] = DOCS
   return new Hono<Env>()
     .use(`${start}/*`, compress())
-    .get(start, c => show(c, { path: '', title: 'Documentation', html: overview }))
+    .get(start, c => show(c, { path: '', title: 'Documentation', html: load().overview }))
     .get(others, (c, next) => {
-      const shown = pages.find(({ path }) => path === c.req.param('page'))
+      const shown = load().pages.find(({ path }) => path === c.req.param('page'))
       return shown === undefined ? next() : show(c, shown)
     })
 }
@@ -64,7 +71,7 @@ type Docs = {
   readonly pages: readonly DocsPage[]
 }
 
-/** The file that `tools/docs/build-docs.mjs` writes: about 1 MB, read once at startup. */
+/** The file that `tools/docs/build-docs.mjs` writes: about 1 MB, read at the first request of a page. */
 const FILE = join(import.meta.dirname, '../../dist/docs/pages.json')
 
 /** Reads the documentation, with the base URL of this service in its examples. */
