@@ -1,13 +1,24 @@
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import { type Database, openDatabase, write } from '../../src/db/database.ts'
+import { acquireLock, jobLock } from '../../src/db/file-lock.ts'
 import { deleteJob, deleteJobsBefore } from '../../src/jobs/delete-job.ts'
 import { addItems, deleteLoadingJobs } from '../../src/jobs/import/item-import.ts'
+import { queuedItems } from '../../src/jobs/item-store.ts'
 import { accountJob, openJobs } from '../../src/jobs/job-list.ts'
 import { cancelJob } from '../../src/jobs/job-state.ts'
-import { createJob, findJob, getLockedOpenJob } from '../../src/jobs/job-store.ts'
+import { createJob, findJob, getLockedOpenJob, readJob } from '../../src/jobs/job-store.ts'
+import { reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../support/database.ts'
+import {
+  addJob,
+  onPostgres,
+  queuedJob,
+  tempDatabase,
+  tempFolder,
+  tempPostgres,
+} from '../support/database.ts'
 import { queueJob } from '../support/queue-job.ts'
 
 const ROWS = 9_000
@@ -28,7 +39,7 @@ describe('deleting a long list', () => {
         expect(await openJobs(database)).toEqual([])
         expect(await getLockedOpenJob(database.db, 'j')).toBeNull()
       }
-      await new Promise<void>(resolve => void setImmediate(resolve))
+      await setImmediate()
     }
     await deleting
     // A concurrent request was answered between two pages.
@@ -87,6 +98,41 @@ describe('a job that several processes delete', () => {
     expect(await rowsLeft(database)).toBe(ROWS)
   })
 })
+
+test('old jobs that are deleted do not include those that were resumed meanwhile', async () => {
+  const { database, clock } = await queuedJob(
+    Array.from({ length: 20_000 }, (_, n) => `u${n}@x.test`),
+    'long',
+  )
+  await clock.advance(1)
+  await addJob(database, ['a'], 'resumed')
+  for (const id of ['long', 'resumed']) await cancelJob(database, id)
+  const cancelled = await readJob(database, 'resumed')
+  await clock.advance(1_000)
+  const deleting = deleteJobsBefore(database, tempFolder(), clock.now())
+  // Ten transactions delete the rows; the first is read long before the last.
+  const first = () => queuedItems(database, { jobId: 'long', after: 0, max: 1 })
+  while ((await first())[0]?.position === 1) await setImmediate()
+  const o = { now: clock.now(), reservation: null }
+  await write(database, trx => reopenJob(trx, cancelled, o))
+  expect((await deleting).map(({ id }) => id)).toEqual(['long'])
+  expect(await readJob(database, 'resumed')).toMatchObject({ state: 'queued' })
+})
+
+test.skipIf(onPostgres)(
+  'old jobs that are deleted do not include locked ones, of which the output may be about to be written',
+  async () => {
+    const { database, clock, job } = await queuedJob([], 'held')
+    await addJob(database, [], 'free')
+    await clock.advance(1_000)
+    const folder = tempFolder()
+    const lock = acquireLock(...jobLock(database.file, folder, job.source_key))
+    const deleted = await deleteJobsBefore(database, folder, clock.now())
+    expect(deleted.map(({ id }) => id)).toEqual(['free'])
+    lock?.release()
+    expect(await deleteJobsBefore(database, folder, clock.now())).toMatchObject([{ id: 'held' }])
+  },
+)
 
 /** Creates a database with a list that several processes can open, and returns its URL. */
 const createSharedDatabase = async () => {

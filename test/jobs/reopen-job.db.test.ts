@@ -2,30 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../src/db/database.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
-import { recordResults } from '../../src/jobs/item-store.ts'
-import { cancelJob, countResults, failJob, startJob } from '../../src/jobs/job-state.ts'
+import { cancelJob, startJob } from '../../src/jobs/job-state.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { countUnverified, reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { erasePersonalData, findPersonalData } from '../../src/maintenance/purge-data.ts'
 import { plansOf } from '../db/plan/query-plans.ts'
 import { fakeClock } from '../support/clock.ts'
 import { fileAll, onPostgres, tempDatabase } from '../support/database.ts'
-import { ofJob } from '../support/job-rows.ts'
 import { queueJob } from '../support/queue-job.ts'
 
-const HOUR_MS = 3_600_000
-
 describe('the cost of resuming a job', () => {
-  test('is one credit per address without a result, except duplicates and malformed rows', async () => {
-    const { database, clock } = await job([
-      ...['ann@a.test', 'bob@a.test', 'no address', '', 'ann@a.test', 'cid@a.test', '\u0000'],
-    ])
-    await storeResult(database, 1, 2)
-    await cancelJob(database, 'job_a')
-    expect(await countUnverified(database, await readJob(database, 'job_a'))).toBe(2)
-    expect(clock.pending).toBe(0)
-  })
-
   test('is counted to the end of a long list', async () => {
     const { database } = await job(Array.from({ length: 10_001 }, (_, n) => `u${n}@a.test`))
     await cancelJob(database, 'job_a')
@@ -41,37 +27,6 @@ describe('the cost of resuming a job', () => {
 })
 
 describe('a reopened job', () => {
-  test('continues where it was, without counting the time that it was stopped', async () => {
-    const { database, clock } = await job(['ann@a.test', 'bob@a.test'])
-    const startedAt = clock.now()
-    await startJob(database, 'job_a')
-    await storeResult(database, 1, 1)
-    await clock.advance(60_000)
-    await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
-    await clock.advance(HOUR_MS)
-    expect(await reopen(database, { amount: 1, period: 0 })).toMatchObject({
-      state: 'processing',
-      done: 1,
-      error: null,
-      finished_at: null,
-      started_at: startedAt + HOUR_MS,
-      held: 1,
-      credit_period: 0,
-    })
-  })
-
-  test('that was never started is queued', async () => {
-    const { database, clock } = await job(['ann@a.test'])
-    await cancelJob(database, 'job_a')
-    await clock.advance(HOUR_MS)
-    expect(await reopen(database)).toMatchObject({
-      state: 'queued',
-      started_at: null,
-      held: 0,
-      credit_period: null,
-    })
-  })
-
   test('routes its erased rows again', async () => {
     const { database } = await job(['ann@a.test', 'bob@a.test', 'cid@b.test'])
     await fileAll(database, 'job_a')
@@ -113,14 +68,6 @@ async function job(texts: readonly string[]) {
   await queueJob(database, 'job_a')
   return { database, clock }
 }
-
-/** Stores a result of a row, which counts for `copies` rows. */
-const storeResult = (database: Database, position: number, copies: number) =>
-  write(database, async trx => {
-    await recordResults(trx, ofJob('job_a', [{ position, result: '{}', class: 'risky' }]))
-    const counts = { deliverable: 0, risky: copies, undeliverable: 0, unknown: 0 }
-    await countResults(trx, new Map([['job_a', counts]]), database.clock.now())
-  })
 
 const reopen = async (
   database: Database,

@@ -1,4 +1,9 @@
 import { onTestFinished } from 'vitest'
+import {
+  DEFAULT_JOB_MAIL_TIMINGS,
+  type JobMailTimings,
+  startJobMails,
+} from '../../src/jobs/job-mails.ts'
 import type { WorkerTimings } from '../../src/jobs/worker/worker-timings.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
@@ -61,6 +66,9 @@ export async function createEventService({
   let start = (_: FakeTransport): Deliveries => {
     throw new Error('the service is not created yet')
   }
+  let startMails = (_: Partial<JobMailTimings>): void => {
+    throw new Error('the service is not created yet')
+  }
   let startAlerts = (): Alerts => {
     throw new Error('the service is not created yet')
   }
@@ -96,6 +104,15 @@ export async function createEventService({
         })
         onTestFinished(() => stopped(clock as FakeClock, started))
         return started
+      }
+      startMails = changed => {
+        const started = startJobMails({
+          ...parts,
+          notify,
+          baseUrl: 'https://ev.test',
+          timings: { ...DEFAULT_JOB_MAIL_TIMINGS, ...changed },
+        })
+        onTestFinished(() => stopped(clock as FakeClock, started))
       }
       alerts = startAlerts()
       deliveries = start(parts.post)
@@ -148,6 +165,8 @@ export async function createEventService({
     start: (transport: FakeTransport = post) => start(transport),
     /** The same for alerts. */
     startAlerts: () => startAlerts(),
+    /** Starts the mails about finished lists, which do not run by default. */
+    startMails: (changed: Partial<JobMailTimings> = {}) => startMails(changed),
     /** Stops what delivers events, and what sends alerts. */
     stopDeliveries: () => stopped(clock, deliveries ?? start(post)),
     stopAlerts: () => stopped(clock, alerts ?? startAlerts()),

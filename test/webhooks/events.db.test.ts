@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createEventService } from '../support/event-service.ts'
+import { failStoring } from '../support/list-service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { verify } from '../support/webhook-signature.ts'
 import { answered, fakeTransport, holdRequests } from '../support/webhook-transport.ts'
@@ -63,6 +64,27 @@ describe('an event', () => {
       })
       expect(sent !== undefined && verify(sent, secret)).toBe(true)
     }
+  })
+
+  test('is an envelope with its type, ID and time, which marks the sandbox', async () => {
+    const service = await createEventService()
+    const { hook, happen, json, post, until } = service
+    await hook()
+    await json('/v1/verify/single', { body: { email: 'ann@a.test', async: true } })
+    await until(() => post.sent.length === 1)
+    await happen()
+    await until(() => post.sent.length === 2)
+    const [live, simulated] = post.sent.map(({ body }) => JSON.parse(body))
+    expect(Object.keys(live)).toEqual(['event', 'event_id', 'timestamp', 'data'])
+    expect(live).toMatchObject({
+      event: 'verification.completed',
+      event_id: expect.stringMatching(/^evt_[a-z0-9]{20}$/),
+      timestamp: expect.stringMatching(/^2026-06-01T12:0\d:\d\d\.\d{3}Z$/),
+      data: { email: 'ann@a.test', reason: 'accepted_email' },
+    })
+    expect(simulated).toMatchObject({ sandbox: true })
+    expect(simulated.data).not.toHaveProperty('sandbox')
+    expect(simulated.event_id).not.toBe(live.event_id)
   })
 
   test('is not stored without a webhook for it', async () => {
@@ -165,6 +187,25 @@ describe('the event of a list', () => {
         failed: 0,
         download_url: `https://ev.test/v1/jobs/${job_id}/download`,
         metadata: { of: 'us' },
+      },
+    })
+  })
+
+  test('that failed has its progress', async () => {
+    const service = await createEventService()
+    await service.hook({ events: ['batch.completed', 'batch.failed'] })
+    failStoring(service)
+    const { job_id } = await service.json('/v1/verify/batch', { body: { emails } })
+    await service.until(() => service.post.sent.length === 1)
+    expect(JSON.parse(service.post.sent[0]?.body ?? '')).toMatchObject({
+      event: 'batch.failed',
+      data: {
+        job_id,
+        total: 5,
+        processed: 0,
+        error: 'server_error',
+        message: 'The job could not be finished',
+        metadata: {},
       },
     })
   })
