@@ -126,8 +126,6 @@ export async function createTestDelivery({ polls = true, clock = fakeClock() }: 
   }
 }
 
-export type TestDelivery = Awaited<ReturnType<typeof createTestDelivery>>
-
 /** A receiver that responds on request. */
 export function slowTransport(): WebhookTransport & {
   readonly sent: WebhookRequest[]

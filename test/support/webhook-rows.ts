@@ -2,8 +2,7 @@ import { type Database, write } from '../../src/db/database.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { createWebhook, type NewWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../src/webhooks/event-types.ts'
-import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/webhooks/tables.ts'
-import { tempDatabase } from './database.ts'
+import type { DeliveryTable, NoticeTable } from '../../src/webhooks/tables.ts'
 
 /** Adds an active webhook with all events. */
 export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
@@ -74,14 +73,6 @@ export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttem
   ...given,
 })
 
-export const SUCCESS = {
-  statusCode: 200,
-  excerpt: 'ok',
-  error: null,
-  errorCode: null,
-  next: { state: 'delivered', expiresAt: 900_000 },
-} as const satisfies Partial<NewAttempt>
-
 export const FAILURE = {
   next: { state: 'failed', expiresAt: 900_000 },
 } as const satisfies Partial<NewAttempt>
@@ -93,19 +84,6 @@ export const record = (database: Database, attempts: readonly NewAttempt[], now 
 
 export const attemptsOf = ({ db }: Database) =>
   db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
-
-/** Creates a webhook with these deliveries, each due for the first time. */
-export async function createDeliveries(...ids: string[]): Promise<Database> {
-  const database = await tempDatabase()
-  await addWebhook(database)
-  for (const id of ids) await addDelivery(database, id, { at: 100 })
-  return database
-}
-
-/** An attempt of this cycle of a delivery. */
-export const cycleOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
-  delivery: { id, webhookId: 'wh_a', cycle: { trigger, attempt } },
-})
 
 export const noticeOf = ({ db }: Database): Promise<NoticeTable | undefined> =>
   db.selectFrom('notice').selectAll().where('webhook_id', '=', 'wh_a').executeTakeFirst()

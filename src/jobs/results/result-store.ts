@@ -78,7 +78,7 @@ async function selectWithin(database: Database, o: Part): Promise<ResultRow[]> {
   return max === 0 ? [] : selectRows(database, { ...o, max })
 }
 
-export type FindOptions = PageOptions & {
+type FindOptions = PageOptions & {
   readonly reasons?: readonly Reason[]
   /** Substring of the address, case-insensitive. */
   readonly search?: string
