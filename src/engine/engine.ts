@@ -289,12 +289,15 @@ export class Engine {
       dialogue: options.dialogue ?? false,
       listener: null,
     })
-    return this.#track(group.run(egress).finally(signals.done))
+    return this.#track(group.run(egress), signals.done)
   }
 
-  #track(probe: Promise<void>): Promise<void> {
+  #track(probe: Promise<void>, onEnd?: () => void): Promise<void> {
     this.#probes.add(probe)
-    const remove = () => void this.#probes.delete(probe)
+    const remove = () => {
+      this.#probes.delete(probe)
+      onEnd?.()
+    }
     probe.then(remove, remove)
     return probe
   }
@@ -591,9 +594,7 @@ export class Engine {
       const how = { checkSmtp, cacheScope, observer }
       const route = cachedRouteFor(this.#deps, examined.address)
       if (route !== null) return conclude(this.#deps, examined, route, how)
-      return this.#prepareByLookUp(examined, options, mode, how).catch(error =>
-        this.#toFailure(text, startedAt, error),
-      )
+      return this.#prepareByLookUp(examined, options, mode, how)
     } catch (error) {
       return this.#toFailure(text, startedAt, error)
     }
@@ -606,12 +607,16 @@ export class Engine {
     how: ConcludeOptions,
   ): Promise<PreparedAddress> {
     const { checkSmtp, cacheScope, observer } = how
-    const route = await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })
-    const prepared = conclude(this.#deps, examined, route, how)
-    if (!('result' in prepared) || !checkSmtp || bypassesCache(options)) return prepared
-    const { startedAt } = examined
-    return {
-      result: await this.#staleIfDnsFailed(prepared.result, cacheScope, startedAt, observer),
+    const { text, startedAt } = examined
+    try {
+      const route = await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })
+      const prepared = conclude(this.#deps, examined, route, how)
+      if (!('result' in prepared) || !checkSmtp || bypassesCache(options)) return prepared
+      return {
+        result: await this.#staleIfDnsFailed(prepared.result, cacheScope, startedAt, observer),
+      }
+    } catch (error) {
+      return this.#toFailure(text, startedAt, error)
     }
   }
 
@@ -637,13 +642,15 @@ export class Engine {
       const startedAt = clock.monotonicNow()
       const leftMs = mode.isUrgent ? limitMs - (startedAt - firstAt) : limitMs
       const limit = withDeadline(clock, leftMs, ends)
-      const route = await lookUpRoute(this.#deps, address, {
-        ...mode,
-        signal: limit.signal,
-      }).finally(limit.done)
-      const isOurs =
-        route.kind === 'unknown' && (route.isOurs === true || wasSuspended(clock, startedAt))
-      if (!isOurs || leftMs <= 0 || ends.some(end => end?.aborted)) return route
+      try {
+        const options = { ...mode, signal: limit.signal }
+        const route = await lookUpRoute(this.#deps, address, options)
+        const isOurs =
+          route.kind === 'unknown' && (route.isOurs === true || wasSuspended(clock, startedAt))
+        if (!isOurs || leftMs <= 0 || ends.some(end => end?.aborted)) return route
+      } finally {
+        limit.done()
+      }
     }
   }
 

@@ -22,7 +22,8 @@ export type DnsReply =
 export class DnsQuery {
   readonly answer: Promise<DnsAnswer<RecordType>>
   readonly #options: DnsQueryOptions
-  readonly #open = new Set<PendingAttempt>()
+  /** At most a few; most queries have one. */
+  #attempts: readonly PendingAttempt[] = []
   readonly #resolve: (answer: DnsAnswer<RecordType>) => void
   #remaining: string[] = []
   #last: PendingAttempt | null = null
@@ -69,9 +70,9 @@ export class DnsQuery {
       return
     }
     const { timeoutMs, transport } = this.#options
-    const attempt: PendingAttempt = { server, cancel: NOTHING }
+    const attempt: PendingAttempt = { server, isOpen: true, cancel: NOTHING }
     this.#last = attempt
-    this.#open.add(attempt)
+    this.#attempts = [...this.#attempts, attempt]
     attempt.cancel = transport(server, reply => this.#handle(attempt, reply))
     // With a short deadline, each attempt gets an equal share of it.
     this.#startTimer(attempt, Math.min(TIMEOUT_MS, timeoutMs / TRIES_MAX))
@@ -84,13 +85,13 @@ export class DnsQuery {
     const leftMs = this.#endsAt - clock.monotonicNow()
     this.#cancelTimer = clock.after(Math.min(delayMs, leftMs), () => {
       if (delayMs >= leftMs) return this.#end(this.#failure)
-      if (attempt !== null && this.#open.has(attempt)) servers.markUnresponsive(attempt.server)
+      if (attempt?.isOpen) servers.markUnresponsive(attempt.server)
       this.#next()
     })
   }
 
   #handle(attempt: PendingAttempt, reply: DnsReply): void {
-    this.#open.delete(attempt)
+    attempt.isOpen = false
     if (this.#isDone) return
     const answer = 'records' in reply ? reply : toFailure(reply)
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
@@ -121,7 +122,8 @@ export class DnsQuery {
   }
 
   #endIfExhausted(): void {
-    if (this.#open.size === 0 && this.#remaining.length === 0) this.#end(this.#failure)
+    if (this.#remaining.length > 0 || this.#attempts.some(({ isOpen }) => isOpen)) return
+    this.#end(this.#failure)
   }
 
   get #failure(): DnsFailure {
@@ -132,7 +134,7 @@ export class DnsQuery {
     if (this.#isDone) return
     this.#isDone = true
     this.#cancelTimer?.()
-    for (const attempt of this.#open) attempt.cancel()
+    for (const attempt of this.#attempts) if (attempt.isOpen) attempt.cancel()
     this.#resolve(answer)
   }
 }
@@ -143,7 +145,7 @@ type DnsQueryOptions = {
   readonly clock: Clock
   readonly timeoutMs: number
 }
-type PendingAttempt = { readonly server: string; cancel: () => void }
+type PendingAttempt = { readonly server: string; isOpen: boolean; cancel: () => void }
 
 const NOTHING = () => {}
 

@@ -158,7 +158,7 @@ export class EgressProber implements EgressState {
     const untested = targets.filter(
       target => target.accepted === null || !this.#resolveTested(target, operator, sink),
     )
-    let closed = Promise.resolve()
+    let closed: Promise<void> | null = null
     const deps: MxGroupProbeDeps = {
       egress: this,
       operator,
@@ -170,7 +170,7 @@ export class EgressProber implements EgressState {
       },
     }
     for (const plan of groupByMx(untested, operator)) {
-      await closed
+      if (closed !== null) await closed
       await new MxGroupProbe(plan, deps, sink, options).run()
     }
   }

@@ -134,50 +134,46 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
    */
   async run(): Promise<void> {
     try {
-      await this.#runSessions()
+      const { deps, hosts, reachability } = this.egress
+      const { signal, single } = this.options
+      const stop = this.#stop
+      const permits = this.#permits(stop)
+      let fruitlessSessions = 0
+      let repeatedSessions = 0
+      while (this.#pending.size > 0 || this.#looks.size > 0) {
+        if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
+        this.resolveBlocked()
+        if (this.#pending.size === 0 && this.#looks.size === 0) return
+        const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
+        if (down !== null) return this.#resolveUnprobed(down)
+        const acquired = await permits.operator()
+        if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
+        if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
+        const before = this.#pending.size
+        this.#startedAt = deps.clock.monotonicNow()
+        const look = this.#takeLook()
+        const running = this.#runConnection(acquired.permit, permits, look)
+        const result = await (look === null ? running : running.finally(() => this.#conclude(look)))
+        const { failure, facts, isRetried = false } = result
+        if (this.#pending.size > 0 || this.#looks.size > 0) await result.drain
+        if (this.#pending.size < before) {
+          fruitlessSessions = 0
+          repeatedSessions = 0
+          continue
+        }
+        const isBlocked = reachability.blockedOutcome !== null
+        const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
+        const isRepeated = isOtherwise || (isRetried && !signal.aborted)
+        if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
+        const isCut = this.options.drain.aborted
+        if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure)
+        if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
+        if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
+          this.resolveRemaining(failure ?? NO_RESULT, facts)
+      }
     } finally {
       this.#cancelLookTimer()
       for (const look of this.#looks.values()) this.#conclude(look)
-    }
-  }
-
-  async #runSessions(): Promise<void> {
-    const { deps, hosts, reachability } = this.egress
-    const { signal, single } = this.options
-    const stop = this.#stop
-    const permits = this.#permits(stop)
-    let fruitlessSessions = 0
-    let repeatedSessions = 0
-    while (this.#pending.size > 0 || this.#looks.size > 0) {
-      if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
-      this.resolveBlocked()
-      if (this.#pending.size === 0 && this.#looks.size === 0) return
-      const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
-      if (down !== null) return this.#resolveUnprobed(down)
-      const acquired = await permits.operator()
-      if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
-      if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
-      const before = this.#pending.size
-      this.#startedAt = deps.clock.monotonicNow()
-      const look = this.#takeLook()
-      const running = this.#runConnection(acquired.permit, permits, look)
-      const result = await (look === null ? running : running.finally(() => this.#conclude(look)))
-      const { failure, facts, isRetried = false } = result
-      if (this.#pending.size > 0 || this.#looks.size > 0) await result.drain
-      if (this.#pending.size < before) {
-        fruitlessSessions = 0
-        repeatedSessions = 0
-        continue
-      }
-      const isBlocked = reachability.blockedOutcome !== null
-      const isOtherwise = before === 0 || failure === WITHOUT_TLS || isBlocked
-      const isRepeated = isOtherwise || (isRetried && !signal.aborted)
-      if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
-      const isCut = this.options.drain.aborted
-      if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure)
-      if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
-      if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
-        this.resolveRemaining(failure ?? NO_RESULT, facts)
     }
   }
 
@@ -216,16 +212,19 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     const signal = this.#signal
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
     const received = this.#dialogue.asListener
-    const opened = await openSession(this.egress, this.#plan, {
-      // No recipient has been named yet, so a drain loses nothing here.
-      signal: this.#stop,
-      listener: received,
-      single: this.options.single,
-      permits,
-    }).catch(error => {
+    let opened: Awaited<ReturnType<typeof openSession>>
+    try {
+      opened = await openSession(this.egress, this.#plan, {
+        // No recipient has been named yet, so a drain loses nothing here.
+        signal: this.#stop,
+        listener: received,
+        single: this.options.single,
+        permits,
+      })
+    } catch (error) {
       permit.release()
       throw error
-    })
+    }
     if (!('session' in opened)) {
       const { otherSessions } = this.rateController
       permit.release()

@@ -254,12 +254,13 @@ class Attempt {
       this.held = acquired
       return null
     }
-    const opened = await this.#openWithPermit(host, ip, acquired.permit).catch(error => {
-      acquired.permit.release()
-      throw error
-    })
-    if (opened === null) acquired.permit.release()
-    return opened
+    let opened: OpenSession | null = null
+    try {
+      opened = await this.#openWithPermit(host, ip, acquired.permit)
+      return opened
+    } finally {
+      if (opened === null) acquired.permit.release()
+    }
   }
 
   async #openWithPermit(
@@ -381,28 +382,21 @@ class Attempt {
     }
   }
 
+  /**
+   * Waits for the greeting, sends EHLO, and starts TLS if it is required and offered. Returns null on
+   * success.
+   */
   async #introduce(session: Session, host: string): Promise<RecipientOutcome | null> {
     const greeting = await session.greeting()
     if (isFailure(greeting) || greeting.code !== 220) return outcomeFor('greeting', greeting)
     const requiresTls = this.#egress.hosts.requiresTls(host, this.#deps.startTls)
-    return introduce(session, this.#deps, host, requiresTls, this.#options.signal)
+    const ehlo = await session.ehlo(this.#deps.egress.helo)
+    if (isFailure(ehlo) || ehlo.code !== 250) return outcomeFor('ehlo', ehlo)
+    if (!requiresTls || !session.offersStartTls) return null
+    const failure = await startTls(session, this.#deps, host, this.#options.signal)
+    // RFC 3207 §4: after a refused STARTTLS, possibly temporary, the session goes on in clear text.
+    return session.usable && !session.secured ? null : failure
   }
-}
-
-/** Sends EHLO, and starts TLS if it is required and offered. Returns null on success. */
-async function introduce(
-  session: Session,
-  deps: ProbeDeps,
-  host: string,
-  requiresTls: boolean,
-  signal: AbortSignal,
-): Promise<RecipientOutcome | null> {
-  const ehlo = await session.ehlo(deps.egress.helo)
-  if (isFailure(ehlo) || ehlo.code !== 250) return outcomeFor('ehlo', ehlo)
-  if (!requiresTls || !session.offersStartTls) return null
-  const failure = await startTls(session, deps, host, signal)
-  // RFC 3207 §4: after a refused STARTTLS, possibly temporary, the session goes on in clear text.
-  return session.usable && !session.secured ? null : failure
 }
 
 /** Sends STARTTLS, then EHLO again (RFC 3207 §4.2). Returns null on success. */

@@ -335,22 +335,35 @@ export class Scheduler {
   }
 
   #startWorker(queue: Queue, egress: string, chunk: Pending[]) {
-    const runs = new Set(chunk.map(({ run }) => run))
+    const runs = runsOf(chunk)
     this.#gatherRest(queue, chunk)
     queue.countWorker(egress, 1)
     this.#workers++
     for (const run of runs) run.countProbe(1)
-    const fail = (error: unknown) => {
+    void this.#work(queue, egress, chunk, runs)
+  }
+
+  /** Probes a chunk. An internal failure ends the runs that have rows in it. */
+  async #work(
+    queue: Queue,
+    egress: string,
+    chunk: readonly Pending[],
+    runs: readonly Run[],
+  ): Promise<void> {
+    try {
+      await this.#probeChunk(queue, egress, chunk)
+    } catch (error) {
       for (const run of runs) run.fail('Probing', error)
     }
-    const onEnd = () => {
+    try {
       queue.countWorker(egress, -1)
       this.#workers--
       if (queue.isDone) this.#queues.delete(queue.operator.name)
       this.#dispatchNext(queue)
       for (const run of runs) run.countProbe(-1)
+    } catch (error) {
+      for (const run of runs) run.fail('Probing', error)
     }
-    this.#probeChunk(queue, egress, chunk).catch(fail).then(onEnd).catch(fail)
   }
 
   /** More rows for the hosts of a chunk follow if some were refused: its rest waits for them. */
@@ -473,6 +486,13 @@ export class Scheduler {
   }
 }
 
+/** Returns the runs that have rows in a chunk. */
+function runsOf(chunk: readonly Pending[]): readonly Run[] {
+  const [{ run: first }] = chunk as [Pending]
+  if (chunk.every(({ run }) => run === first)) return [first]
+  return [...new Set(chunk.map(({ run }) => run))]
+}
+
 type JoinedSignals = {
   readonly signal: AbortSignal
   readonly drain: AbortSignal
@@ -481,11 +501,9 @@ type JoinedSignals = {
 
 /** Returns signals that abort when those of all runs have that have rows in a chunk. */
 function joinSignals(chunk: readonly Pending[]): JoinedSignals {
-  const [{ run: first }] = chunk as [Pending]
-  if (chunk.every(({ run }) => run === first)) {
-    return { signal: first.ending, drain: first.draining, done() {} }
-  }
-  const runs = [...new Set(chunk.map(({ run }) => run))]
+  const runs = runsOf(chunk)
+  const [first] = runs as [Run]
+  if (runs.length === 1) return { signal: first.ending, drain: first.draining, done() {} }
   const ending = whenAllAbort(runs.map(run => run.ending))
   const draining = whenAllAbort(runs.map(run => run.draining))
   return {

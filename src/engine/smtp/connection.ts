@@ -421,7 +421,8 @@ export class Connection {
     const isSuspicious = broken === 'garbage' || this.#hasPartialReply
     this.#inStep.resolve(!isSuspicious || !this.#hasPipelined)
     this.#cancelTimer?.()
-    const unanswered = [...this.#pending, ...this.#sendQueue.map(({ pending }) => pending)]
+    const unanswered = this.#pending
+    for (const { pending } of this.#sendQueue) unanswered.push(pending)
     this.#pending = []
     this.#sendQueue = []
     for (const { stage, resolve } of unanswered) resolve({ ...this.#broken, stage })
@@ -430,13 +431,19 @@ export class Connection {
   }
 
   #listen(socket: Duplex) {
-    for (const [event, listener] of this.#listeners) socket.on(event, listener)
+    socket.on('data', this.#onData)
+    socket.on('error', this.#onError)
+    socket.on('end', this.#onEnd)
+    socket.on('close', this.#onClose)
   }
 
   /** Stops reading, because clear text after the 220 is not protected (RFC 3207 §6). */
   #detachListeners() {
     this.#reader = new ReplyReader()
-    for (const [event, listener] of this.#listeners) this.#socket.off(event, listener)
+    this.#socket.off('data', this.#onData)
+    this.#socket.off('error', this.#onError)
+    this.#socket.off('end', this.#onEnd)
+    this.#socket.off('close', this.#onClose)
     // The clear-text socket remains below TLS, which reports its errors.
     this.#socket.on('error', () => {})
     this.#socket.once('close', () => this.#onClosed())
@@ -449,10 +456,4 @@ export class Connection {
     this.#break('closed', 'the server closed the connection')
     this.#onClosed()
   }
-  readonly #listeners = [
-    ['data', this.#onData],
-    ['error', this.#onError],
-    ['end', this.#onEnd],
-    ['close', this.#onClose],
-  ] as const
 }
