@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { finishJob } from '../../support/late-worker.ts'
 import { createUploadService, form } from '../../support/list-form.ts'
 
 const EMAILS = Array.from({ length: 11 }, (_, n) => `user${n}@a.test`)
@@ -7,9 +6,9 @@ const webhook_url = 'https://8.8.8.8/hook?token=x'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** A service whose jobs are processed later, with an endpoint of the account. */
+/** A service with an endpoint of the account. */
 async function service() {
-  const fixture = await createUploadService({ plan: 'enterprise' })
+  const fixture = await createUploadService({ works: true })
   const { json, request, send, settled, database } = fixture
   const events = ['batch.completed', 'batch.failed', 'verification.completed']
   const { data } = (await json('/v1/webhooks', {
@@ -37,7 +36,7 @@ async function service() {
     const { job_id, verification_id, webhook_id = '', webhook_secret = '' } = fields
     return { id: job_id ?? verification_id ?? '', webhook_id, webhook_secret }
   }
-  const finish = (id: string) => settled(finishJob(fixture, id))
+  const finish = (id: string) => fixture.finished(id)
   /** The jobs of the events that each endpoint gets. */
   const deliveries = async () => {
     const rows = await database.db

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { finishJob } from '../../support/late-worker.ts'
 import { createUploadService, form } from '../../support/list-form.ts'
 
 const METADATA = { customer: '42', 'campaign.name': 'März “1”' }
@@ -7,9 +6,9 @@ const EMAILS = Array.from({ length: 11 }, (_, n) => `user${n}@a.test`)
 
 type Body = Readonly<Record<string, unknown>>
 
-/** A service whose jobs are processed later, with an endpoint for all events of jobs. */
+/** A service with an endpoint for all events of jobs. */
 async function service() {
-  const fixture = await createUploadService({ plan: 'enterprise' })
+  const fixture = await createUploadService({ works: true })
   const { json, request, send, settled } = fixture
   const events = ['batch.completed', 'batch.failed', 'verification.completed']
   await json('/v1/webhooks', { body: { url: 'https://8.8.8.8/hook', events } })
@@ -45,12 +44,12 @@ const KINDS = ['instant', 'bulk', 'batch', 'file', 'single'] as const
 
 test.each(KINDS)('metadata of %s is returned with the job and in its event', async kind => {
   const fixture = await service()
-  const { submit, json, listed, settled } = fixture
+  const { submit, json, listed } = fixture
   const id = await submit(kind, { metadata: METADATA })
   expect((await json(`/v1/jobs/${id}`)).metadata).toEqual(METADATA)
   if (kind !== 'single') expect((await listed())[0]?.metadata).toEqual(METADATA)
   if (kind === 'instant') return
-  await settled(finishJob(fixture, id))
+  await fixture.finished(id)
   const { data } = (await json('/v1/events')) as unknown as { data: { items: { data: Body }[] } }
   expect(data.items[0]?.data.metadata).toEqual(METADATA)
 })

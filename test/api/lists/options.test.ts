@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { finishJob } from '../../support/late-worker.ts'
 import { createUploadService, form } from '../../support/list-form.ts'
 
 /**
@@ -12,9 +11,13 @@ const MANY = [...EMAILS, ...Array.from({ length: 8 }, (_, n) => `user${n}@a.test
 type Options = Readonly<Record<string, boolean | string>>
 type Ask = (options: Options) => Promise<Response>
 
-/** A service whose jobs are processed later by another process: its own worker does nothing. */
+/** A service, and functions that submit lists in each way. */
 async function services(plan = 'enterprise') {
-  const fixture = await createUploadService({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
+  const fixture = await createUploadService({
+    plan,
+    works: true,
+    engine: { engine: { sessionsPerSecond: 1 } },
+  })
   const { request, send, settled } = fixture
   const texts = (options: Options) => Object.entries(options).map(([k, v]) => [k, `${v}`] as const)
   const asks: Readonly<Record<string, Ask>> = {
@@ -29,9 +32,9 @@ async function services(plan = 'enterprise') {
     return ((await response.json()) as { job_id: string }).job_id
   }
 
-  /** Processes a job like a process that starts now. */
+  /** Waits for the results of a job. */
   async function work(jobId: string): Promise<Result[]> {
-    await finishJob(fixture, jobId)
+    await fixture.finished(jobId)
     const { data } = (await fixture.json(`/v1/jobs/${jobId}?include=results`)) as unknown as {
       data: { results: Result[] }
     }
