@@ -103,17 +103,20 @@ describe('every path', () => {
     services.cookies.clear()
     for (const { method, path } of protectedRoutes(services)) {
       const plain = fillPath(path, ids)
-      const written = [plain, `${plain}/`, encoded(plain), `${plain}?_csrf=x`]
-      for (const one of written) {
-        for (const cookie of ['', '__Host-ev_session=', '__Host-ev_session=x', 'ev_session=x']) {
-          const headers = cookie === '' ? {} : { Cookie: cookie }
-          const { status, headers: given } = await services.fetch(one, { method, headers })
-          const where = given.get('Location') ?? ''
-          expect([method, one, cookie, status, where.split('?')[0]]).toEqual([
-            ...[method, one, cookie],
-            ...[303, '/sign-in'],
-          ])
-        }
+      const requests = [
+        ...[plain, `${plain}/`, encoded(plain), `${plain}?_csrf=x`].map(one => [one, ''] as const),
+        ...['__Host-ev_session=', '__Host-ev_session=x', 'ev_session=x'].map(
+          cookie => [plain, cookie] as const,
+        ),
+      ]
+      for (const [one, cookie] of requests) {
+        const headers = cookie === '' ? {} : { Cookie: cookie }
+        const { status, headers: given } = await services.fetch(one, { method, headers })
+        const where = given.get('Location') ?? ''
+        expect([method, one, cookie, status, where.split('?')[0]]).toEqual([
+          ...[method, one, cookie],
+          ...[303, '/sign-in'],
+        ])
       }
     }
     expect(await stateOf(services)).toEqual(before)

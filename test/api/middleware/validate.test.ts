@@ -18,32 +18,32 @@ const sentenceOf = async (response: Response) => {
 }
 
 describe('an unknown name', () => {
-  test.each(places.map(place => [nameOf(place), place] as const))(
-    '%s refuses it as a query parameter',
-    async (_, { path, method }) => {
-      const { request } = await createTestService({ isAdmin: true })
-      const response = await request(`${urlOf(path)}?no_such_name=1`, { method })
-      expect(await sentenceOf(response)).toEqual([
-        ...[400, 'invalid_request'],
+  test('is refused as a query parameter by each operation', async () => {
+    const { request } = await createTestService({ isAdmin: true })
+    for (const place of places) {
+      const { method } = place
+      const response = await request(`${urlOf(place.path)}?no_such_name=1`, { method })
+      expect([nameOf(place), ...(await sentenceOf(response))]).toEqual([
+        ...[nameOf(place), 400, 'invalid_request'],
         expect.stringMatching(/^"no_such_name" is not a known parameter\. The query takes \w/),
       ])
-    },
-  )
+    }
+  })
 
   const written = places.filter(
     ({ path, method }) => method !== 'GET' && path !== '/v1/verify/file',
   )
-  test.each(written.map(place => [nameOf(place), place] as const))(
-    '%s refuses it as a field of the body',
-    async (_, { path, method }) => {
-      const { request } = await createTestService({ isAdmin: true })
-      const response = await request(urlOf(path), { method, body: { no_such_name: 1 } })
-      expect(await sentenceOf(response)).toEqual([
-        ...[400, 'invalid_request'],
+  test('is refused as a field of the body by each operation that takes one', async () => {
+    const { request } = await createTestService({ isAdmin: true })
+    for (const place of written) {
+      const { method } = place
+      const response = await request(urlOf(place.path), { method, body: { no_such_name: 1 } })
+      expect([nameOf(place), ...(await sentenceOf(response))]).toEqual([
+        ...[nameOf(place), 400, 'invalid_request'],
         expect.stringMatching(/^"no_such_name" is not a known field\. The body takes \w/),
       ])
-    },
-  )
+    }
+  })
 
   test.each([
     ['before', (deps: FormParts) => deps],
