@@ -438,6 +438,9 @@ describe('a session of a key', () => {
     expect(await left()).toEqual([0, 1, 2])
     expect((await patch(['account:read'])).status).toBe(200)
     expect(await left()).toEqual([2])
+    // Nor do the sessions come back with the scope.
+    expect((await patch(['dashboard', 'account:read'])).status).toBe(200)
+    expect(await left()).toEqual([2])
   })
 })
 
