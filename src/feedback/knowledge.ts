@@ -51,11 +51,20 @@ type CachedModel = {
   keepMs: number
 }
 
+/** The accounts with feedback. */
+type EnrolledAccounts = {
+  /** When they were read, by the monotonic clock. */
+  readonly at: number
+  readonly accounts: Promise<ReadonlySet<string>>
+  /** The same once they are read; null until then. */
+  known: ReadonlySet<string> | null
+}
+
 /** Applies the feedback of accounts to results. Costs nothing for an account without feedback. */
 export class FeedbackKnowledge {
   readonly #database: Database
   readonly #settings: FeedbackSettings
-  #enrolled: { readonly at: number; readonly accounts: Promise<ReadonlySet<string>> } | null = null
+  #enrolled: EnrolledAccounts | null = null
   readonly #models = new Map<string, CachedModel>()
 
   constructor(database: Database, settings: FeedbackSettings) {
@@ -65,8 +74,22 @@ export class FeedbackKnowledge {
 
   /** Whether feedback of the account, or shared feedback, exists. */
   async isEnrolled(accountId: string): Promise<boolean> {
-    const accounts = await this.#accounts()
+    return this.#includes(await this.#accounts(), accountId)
+  }
+
+  /** Whether it is known, without a read, that neither exists. */
+  isKnownWithout(accountId: string): boolean {
+    const enrolled = this.#enrolled
+    if (enrolled === null || !this.#isCurrent(enrolled)) return false
+    return enrolled.known !== null && !this.#includes(enrolled.known, accountId)
+  }
+
+  #includes(accounts: ReadonlySet<string>, accountId: string): boolean {
     return this.#settings.feedbackScope === 'all' ? accounts.size > 0 : accounts.has(accountId)
+  }
+
+  #isCurrent({ at }: EnrolledAccounts): boolean {
+    return this.#database.clock.monotonicNow() - at <= REFRESH_MS
   }
 
   /** Makes new feedback of this process visible at once, to the confidence as soon as possible. */
@@ -133,15 +156,20 @@ export class FeedbackKnowledge {
   }
 
   #accounts(): Promise<ReadonlySet<string>> {
-    const now = this.#database.clock.monotonicNow()
-    if (this.#enrolled === null || now - this.#enrolled.at > REFRESH_MS) {
-      const accounts = listEnrolledAccounts(this.#database).then(all => new Set(all))
-      this.#enrolled = { at: now, accounts }
-      accounts.catch(() => {
+    if (this.#enrolled !== null && this.#isCurrent(this.#enrolled)) return this.#enrolled.accounts
+    const accounts = listEnrolledAccounts(this.#database).then(all => new Set(all))
+    const at = this.#database.clock.monotonicNow()
+    const enrolled: EnrolledAccounts = { at, accounts, known: null }
+    this.#enrolled = enrolled
+    accounts.then(
+      all => {
+        enrolled.known = all
+      },
+      () => {
         this.#enrolled = null
-      })
-    }
-    return this.#enrolled.accounts
+      },
+    )
+    return accounts
   }
 
   #model(owner: string | null): Promise<Models> {

@@ -31,9 +31,10 @@ let offset = 0
 /** Returns random letters and digits, most likely at least `length`. */
 function randomLetters(length: number): Buffer {
   const bytes = nodeCrypto().randomBytes(Math.max(POOL_LENGTH, 2 * length))
+  let count = 0
   // 252 = 7 × 36: larger bytes would favor the first letters.
-  const unbiased = bytes.filter(byte => byte < 252)
-  return Buffer.from(unbiased.map(byte => ALPHABET.charCodeAt(byte % 36)))
+  for (const byte of bytes) if (byte < 252) bytes[count++] = ALPHABET.charCodeAt(byte % 36)
+  return bytes.subarray(0, count)
 }
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'

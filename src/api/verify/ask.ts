@@ -95,7 +95,7 @@ async function answerLive(
 export const getCacheScope = (c: Context<Env>): string => c.get('caller').account.id
 
 /** Returns the cached result of an address, which is free; null if there is none. */
-export const getCached = async (
+export const getCached = (
   c: Context<Env>,
   { engine }: AskDeps,
   { email, address, checkSmtp, forceRefresh }: VerifyInput,
@@ -107,7 +107,9 @@ export const getCached = async (
         cacheScope: getCacheScope(c),
         ...(onStep === undefined ? {} : { onStep }),
       })
-    : null
+    : NO_ANSWER
+
+const NO_ANSWER = Promise.resolve(null)
 
 /**
  * Runs `work` and releases the reservation if it fails. A transaction of `work` that settles the
@@ -218,14 +220,14 @@ export async function applyFeedback(
   return writeAsyncCommit(database, trx => feedback.adjust(trx, accountId, results))
 }
 
-/** The same for one result. */
-export async function applyFeedbackToOne(
+/** The same for one result. An account that is known to have no feedback waits for nothing. */
+export function applyFeedbackToOne(
   c: Context<Env>,
   service: AskDeps,
   result: Result,
-): Promise<Result> {
-  const [adjusted = result] = await applyFeedback(c, service, [result])
-  return adjusted
+): Result | Promise<Result> {
+  if (service.feedback.isKnownWithout(c.get('caller').account.id)) return result
+  return applyFeedback(c, service, [result]).then(([adjusted = result]) => adjusted)
 }
 
 /** Reserved credits, or a cached answer that needs none. */
