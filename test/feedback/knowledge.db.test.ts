@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { write } from '../../src/db/database.ts'
 import { parseAddress } from '../../src/engine/address/address.ts'
 import { toEvidence } from '../../src/engine/verdict/judge.ts'
 import type { Reason } from '../../src/engine/verdict/reason.ts'
 import type { FeedbackInput } from '../../src/feedback/feedback.ts'
-import { getCatchAllCounts, getVerdictCounts } from '../../src/feedback/feedback-counts.ts'
+import { getCatchAllCounts } from '../../src/feedback/feedback-counts.ts'
 import { FeedbackKnowledge, type FeedbackSettings } from '../../src/feedback/knowledge.ts'
 import { recordFeedback } from '../../src/feedback/record-feedback.ts'
 import { DAY, MINUTE } from '../../src/platform/clock.ts'
@@ -54,28 +54,6 @@ test('an account without feedback changes and stores nothing', async () => {
   expect((await states()).map(({ account_id }) => account_id)).toEqual(['acc_2'])
 })
 
-test('false reports of another account change nothing, however many', async () => {
-  const { verify, report } = await setUp()
-  await report('first@all.example', 'delivered')
-  await verify('catch_all', 'bob@all.example')
-  await report('bob@all.example', 'delivered')
-  const results = () =>
-    Promise.all([
-      ...(['catch_all', 'accepted_email'] as const).map(reason =>
-        verify(reason, 'ann@all.example'),
-      ),
-      verify('rejected_email', 'bob@all.example'),
-    ])
-  const before = await results()
-  expect(before[0]?.evidence.calibration?.domain?.total).toBe(2)
-  for (let n = 0; n < 30; n++) {
-    await verify('accepted_email', `user${n}@all.example`, 'acc_2')
-    await report(`user${n}@all.example`, 'bounced', 'acc_2')
-  }
-  await report('ann@all.example', 'bounced', 'acc_2')
-  expect(await results()).toEqual(before)
-})
-
 test('feedback of all accounts is used where the settings say so', async () => {
   const { verify, report } = await setUp({ feedbackScope: 'all' })
   await report('ann@example.com', 'bounced', 'acc_2')
@@ -88,50 +66,6 @@ test('of the reports of two accounts the newest counts', async () => {
   await clock.advance(DAY)
   await report('ann@example.com', 'delivered', 'acc_1')
   expect((await verify('catch_all', 'ann@example.com'))?.verdict).toMatchObject({ risk: 'low' })
-})
-
-describe('a verdict', () => {
-  test('is compared with later feedback, and the confidence of others follows', async () => {
-    const { verify, report, database, clock } = await setUp()
-    await report('first@example.com', 'delivered')
-    for (let i = 0; i < 20; i++) {
-      await verify('accepted_email', `user${i}@example.com`)
-      await clock.advance(1_000)
-      await report(`user${i}@example.com`, i < 10 ? 'delivered' : 'bounced')
-    }
-    const counts = await getVerdictCounts(database, 'acc_1')
-    const sum = (name: 'correct' | 'wrong') => counts.reduce((total, one) => total + one[name], 0)
-    expect([sum('correct'), sum('wrong')]).toEqual([10, 10])
-    const result = await verify('accepted_email', 'next@example.com')
-    expect(result?.verdict.confidence).toBeLessThan(80)
-    expect(result?.evidence.calibration).toMatchObject({ fixed: 95 })
-    const off = new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: false })
-    const [plain] = await off.adjust(database.db, 'acc_1', [resultOf('accepted_email')])
-    expect(plain?.verdict.confidence).toBe(95)
-  })
-
-  test('that feedback decided is not compared with the next one', async () => {
-    const { verify, report, database, clock } = await setUp()
-    await report('ann@example.com', 'bounced')
-    await verify('catch_all', 'ann@example.com')
-    await clock.advance(1_000)
-    await report('ann@example.com', 'delivered')
-    expect(await getVerdictCounts(database, 'acc_1')).toEqual([])
-  })
-
-  test('of an address that bounced after an acceptance stays a rejection', async () => {
-    const { verify, report, clock } = await setUp()
-    await report('first@example.com', 'delivered')
-    await verify('accepted_email', 'ann@example.com')
-    await clock.advance(1_000)
-    await report('ann@example.com', 'bounced')
-    await clock.advance(DAY)
-    const bounced = await verify('accepted_email', 'ann@example.com')
-    expect(bounced?.verdict.reason).toBe('rejected_email')
-    await report('ann@example.com', 'delivered')
-    const delivered = await verify('accepted_email', 'ann@example.com')
-    expect(delivered?.verdict.reason).toBe('accepted_email')
-  })
 })
 
 test('a domain with reports about catch-all verdicts is counted as a catch-all of its operator', async () => {
