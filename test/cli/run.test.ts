@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, memoryContext, runEv, startEv } from '../support/cli.ts'
+import { emptyFolder, runEv, startEv } from '../support/cli.ts'
 
 const CLI = join(import.meta.dirname, '../../src/cli')
 /** The files that connect the command line to its process. */
@@ -61,10 +61,7 @@ describe('a run in this process', () => {
   })
 
   test('reports usage errors with a message and a code', async () => {
-    const { context } = memoryContext({ home: emptyFolder() })
-    const { run } = await import('../../src/cli/run.ts')
-    expect(await run(['bulk'], context)).toBe(64)
-    expect(context.stderr.text).toContain('"file" is missing')
-    expect(context.stdout.text).toBe('')
+    const { code, stdout, stderr } = await runEv(['bulk'], { home: emptyFolder() })
+    expect([code, stdout, stderr]).toEqual([64, '', expect.stringContaining('"file" is missing')])
   })
 })

@@ -147,7 +147,7 @@ const POLL_INTERVAL_MS = 2 * SECOND
 /**
  * Calls `onCancelled` when another process cancels the job. Returns a function that stops polling.
  */
-export function watchCancellation(
+function watchCancellation(
   database: Database,
   jobId: string,
   onCancelled: (error: unknown) => void,

@@ -263,7 +263,7 @@ function lockDataDir(config: Config): Lock {
 type MailTransport = { readonly url: string; readonly from: string } | null
 
 /** Reads the mail settings. Throws EvError('bad_config') if one of them is missing. */
-export function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): MailTransport {
+function mailTransport({ notifySmtp, notifyFrom, notifyTo }: Config): MailTransport {
   if (notifySmtp !== null && notifyFrom !== null) return { url: notifySmtp, from: notifyFrom }
   if (notifySmtp !== null) {
     throw incompleteMail('--notify-smtp', '--notify-from', 'the sender address')
@@ -290,7 +290,7 @@ type StartupState = {
 }
 
 /** Warns about unknown plans and a wrong secret, as after a restore or with another config file. */
-export async function logStartupWarnings({
+async function logStartupWarnings({
   database,
   log,
   secretBox,

@@ -1,34 +1,33 @@
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openList } from '../../../src/cli/bulk/list-file.ts'
-import { tempFolder } from '../../support/database.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
+import { rowsIn } from '../../support/csv.ts'
 
 const hasPipes = spawnSync('mkfifo', ['--version']).status === 0
 
-test.runIf(hasPipes)('a named pipe is stored like stdin', async () => {
-  const folder = tempFolder()
-  const pipe = join(folder, 'pipe')
-  spawnSync('mkfifo', [pipe])
-  const written = writeFile(pipe, 'email\nann@good.test\n')
-  const list = await openList(process, pipe, folder, {})
+const bulk = (home: string, list: string) =>
+  runEv(['bulk', list, '-o', 'out.csv', '--sandbox', '--data-dir', 'data'], { home, offline: true })
+
+test.runIf(hasPipes)('a named pipe is stored like stdin, until the list is finished', async () => {
+  const home = emptyFolder()
+  spawnSync('mkfifo', [join(home, 'pipe')])
+  const written = writeFile(join(home, 'pipe'), 'email\nvalid1@x.example\n')
+  expect(await bulk(home, 'pipe')).toMatchObject({ code: 0 })
   await written
-  const digest = createHash('sha256').update('email\nann@good.test\n').digest('hex')
-  expect(list).toMatchObject({ kept: true, digest, dialect: { columnName: 'email' } })
-  expect(readdirSync(join(folder, 'stdin'))).toHaveLength(1)
-  let content = ''
-  for await (const chunk of list.bytes()) content += Buffer.from(chunk).toString()
-  expect(content).toBe('email\nann@good.test\n')
+  expect(rowsIn(join(home, 'out.csv'))).toMatchObject([{ email: 'valid1@x.example' }])
+  expect(readdirSync(join(home, 'data/stdin'))).toEqual([])
 })
 
 test('an empty name is rejected', async () => {
-  await expect(openList(process, '', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
+  expect(await bulk(emptyFolder(), '')).toMatchObject({ code: 64 })
 })
 
 test('a folder is rejected', async () => {
-  const folder = tempFolder()
-  await expect(openList(process, folder, folder, {})).rejects.toThrow(/is a folder, not a list/)
+  const home = emptyFolder()
+  mkdirSync(join(home, 'lists'))
+  const { code, stderr } = await bulk(home, 'lists')
+  expect([code, stderr]).toEqual([66, expect.stringMatching(/is a folder, not a list/)])
 })

@@ -91,9 +91,13 @@ test('an unreachable mail server is logged without its password, and the service
   expect(stderr).not.toMatch(/s3cret|ann:/)
 })
 
-test('ev serve does not start with incomplete mail settings', async () => {
-  const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
-  const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
+test.each([
+  [['--notify-smtp', 'smtp://mail.example'], '--notify-from is not'],
+  [['--notify-from', 'ev@example.com'], '--notify-smtp is not'],
+  [['--notify-to', 'ops@example.com'], '--notify-smtp is not'],
+])('ev serve does not start with incomplete mail settings: %j', async (args, message) => {
+  const { code, stdout, stderr } = await runEv([...ARGS, ...args], { home: emptyFolder() })
   expect([code, stdout]).toEqual([78, ''])
-  expect(stderr).toMatch(/^error: Alerts by email need .*--notify-from is not\. .*\n$/)
+  expect(stderr).toMatch(/^error: Alerts by email need .*\n$/)
+  expect(stderr).toContain(message)
 })
