@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MIXED, seedJob } from '../support/job-rows.ts'
+import { MIXED } from '../support/job-rows.ts'
+import { createSimulatedList } from '../support/list-service.ts'
 import { createTestService } from '../support/service.ts'
 
 const STRICT = { method: 'PATCH', body: { action_policy: 'strict' } }
@@ -48,10 +49,9 @@ describe('the action policy', () => {
   })
 
   test('decides about results that are stored already, whichever way they are read', async () => {
-    const { clock, database, json, request } = await createTestService()
-    await seedJob(database, { texts: MIXED })
+    const { path, clock, json, request } = await createSimulatedList(MIXED)
     const rows = async () => {
-      const { data } = await json('/v1/jobs/job_a/results')
+      const { data } = await json(`${path}/results`)
       const { items } = data as { items: { reason: string; action: string }[] }
       return Object.fromEntries(items.map(({ reason, action }) => [reason, action]))
     }
@@ -60,12 +60,12 @@ describe('the action policy', () => {
     await clock.advance(APPLIED_MS)
     expect(await rows()).toMatchObject({ role_account: 'suppress', timeout: 'retry_later' })
     const read = async (path: string) => (await request(path)).text()
-    const table = await read('/v1/jobs/job_a/download')
+    const table = await read(`${path}/download`)
     const [header = '', ...lines] = table.trimEnd().split('\r\n')
     const column = header.split(',').indexOf('action')
     expect(lines.map(line => line.split(',')[column])).not.toContain('send_with_care')
-    expect(await read('/v1/jobs/job_a/download?format=ndjson')).not.toContain('send_with_care')
-    expect(await read('/v1/jobs/job_a?include=results')).not.toContain('send_with_care')
+    expect(await read(`${path}/download?format=ndjson`)).not.toContain('send_with_care')
+    expect(await read(`${path}?include=results`)).not.toContain('send_with_care')
     expect(table).toContain('retry_later')
   })
 
@@ -88,11 +88,7 @@ describe('rows by their action', () => {
   const names = ({ data }: Record<string, unknown>) =>
     (data as { items: { email: string }[] }).items.map(({ email }) => email.split('@')[0])
 
-  async function createList() {
-    const fixture = await createTestService()
-    await seedJob(fixture.database, { texts: MIXED_ROWS })
-    return fixture
-  }
+  const createList = () => createSimulatedList(MIXED_ROWS)
 
   test.each([
     ['send', ['valid']],
@@ -101,39 +97,39 @@ describe('rows by their action', () => {
     ['suppress', ['invalid']],
     ['send,suppress', ['valid', 'invalid']],
   ])('are listed and downloaded: %s', async (action, expected) => {
-    const { json, request } = await createList()
-    expect(names(await json(`/v1/jobs/job_a/results?action=${action}`))).toEqual(expected)
-    const sorted = await json(`/v1/jobs/job_a/results?action=${action}&sort=email&count=true`)
+    const { path, json, request } = await createList()
+    expect(names(await json(`${path}/results?action=${action}`))).toEqual(expected)
+    const sorted = await json(`${path}/results?action=${action}&sort=email&count=true`)
     expect(names(sorted)).toEqual(expected.toSorted())
     expect(sorted.data).toMatchObject({ total: expected.length, offset: 0 })
-    const response = await request(`/v1/jobs/job_a/download?action=${action}`)
+    const response = await request(`${path}/download?action=${action}`)
     const lines = (await response.text()).trimEnd().split('\r\n').slice(1)
     expect(lines.map(line => line.split('@')[0])).toEqual(expected)
   })
 
   test('follow the policy of the account, and combine with the other filters', async () => {
-    const { clock, json, request } = await createList()
+    const { path, clock, json, request } = await createList()
     await json('/v1/account', STRICT)
     await clock.advance(APPLIED_MS)
-    const suppressed = '/v1/jobs/job_a/results?action=suppress'
+    const suppressed = `${path}/results?action=suppress`
     expect(names(await json(suppressed))).toEqual([
       ...['risky', 'invalid', 'role', 'catchall', 'catchall'],
     ])
     expect(names(await json(`${suppressed}&class=undeliverable`))).toEqual(['invalid'])
     expect(names(await json(`${suppressed}&search=ROLE`))).toEqual(['role'])
-    const deduplicated = '/v1/jobs/job_a/download?action=suppress&filter=risky&deduplicate=true'
+    const deduplicated = `${path}/download?action=suppress&filter=risky&deduplicate=true`
     const response = await request(deduplicated)
-    expect(response.headers.get('Content-Disposition')).toContain('job_a-risky-suppress.csv')
+    expect(response.headers.get('Content-Disposition')).toContain('-risky-suppress.csv')
     expect((await response.text()).match(/^[\w-]+(?=@)/gm)).toEqual(['risky', 'role', 'catchall'])
   })
 
   test('are what a signed URL returns, and an unknown action is refused', async () => {
-    const { json, request } = await createList()
+    const { path, json, request } = await createList()
     const body = { action: ['send'] }
-    const { data } = await json('/v1/jobs/job_a/download_url', { body })
+    const { data } = await json(`${path}/download_url`, { body })
     const { url } = data as { url: string }
     const response = await request(url.replace(/^https:..[^/]+/, ''), { key: null })
     expect((await response.text()).match(/^\w+(?=@)/gm)).toEqual(['valid'])
-    expect((await request('/v1/jobs/job_a/results?action=mail')).status).toBe(400)
+    expect((await request(`${path}/results?action=mail`)).status).toBe(400)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { codeOf } from '../support/guarded-route.ts'
-import { seedJob } from '../support/job-rows.ts'
+import { createSimulatedList } from '../support/list-service.ts'
 import { createTestService } from '../support/service.ts'
 
 type Entry = { action: string; target_id: string; changed: string[] | null }
@@ -66,14 +66,14 @@ describe('the audit log', () => {
   })
 
   test('has each download of results, but not requests for its headers', async () => {
-    const service = await createAudited()
-    await seedJob(service.database, { texts: ['valid@a.example'] })
-    await service.request('/v1/jobs/job_a/download', { method: 'HEAD' })
-    await service.request('/v1/jobs/job_a/download')
-    await service.request('/v1/verify/bulk/download/job_a?format=ndjson')
+    const service = await createSimulatedList(['valid@a.example'])
+    const { id, path, request } = service
+    await request(`${path}/download`, { method: 'HEAD' })
+    await request(`${path}/download`)
+    await request(`/v1/verify/bulk/download/${id}?format=ndjson`)
     expect(await entriesOf(service)).toMatchObject([
-      ...[{ action: 'results.downloaded', target_id: 'job_a', key_id: 'key_1' }],
-      { action: 'results.downloaded', target_id: 'job_a' },
+      ...[{ action: 'results.downloaded', target_id: id, key_id: 'key_1' }],
+      { action: 'results.downloaded', target_id: id },
     ])
   })
 

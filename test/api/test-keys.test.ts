@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { codeOf } from '../support/guarded-route.ts'
-import { seedJob } from '../support/job-rows.ts'
+import { createHalfwayList } from '../support/list-service.ts'
 import { createTestService } from '../support/service.ts'
 
 type Made = { id: string; key: string; prefix: string; test: boolean }
@@ -47,14 +47,13 @@ describe('a test key', () => {
   })
 
   test('sees only jobs of the sandbox', async () => {
-    const { json, request, addKey, database } = await createTestService()
+    const { path, json, request, addKey } = await createHalfwayList()
     const key = await addKey({ kind: 'test' })
-    await seedJob(database, { texts: ['valid@a.example'] })
-    for (const path of ['/v1/jobs/job_a', '/v1/jobs/job_a/download', '/v1/jobs/job_a/results']) {
-      expect((await request(path)).status).toBe(200)
-      expect((await request(path, { key })).status).toBe(404)
+    for (const one of [path, `${path}/download?partial=true`, `${path}/results`]) {
+      expect((await request(one)).status).toBe(200)
+      expect((await request(one, { key })).status).toBe(404)
     }
-    expect((await request('/v1/jobs/job_a', { method: 'DELETE', key })).status).toBe(404)
+    expect((await request(path, { method: 'DELETE', key })).status).toBe(404)
     expect((await json('/v1/jobs', { key })).data).toMatchObject({ items: [] })
     const emails = Array.from({ length: 11 }, (_, n) => `valid${n}@a.example`)
     const { job_id } = await json('/v1/verify/bulk', { body: { emails }, key })

@@ -4,6 +4,7 @@ import { toConfig } from '../../src/config/config.ts'
 import { parseIp } from '../../src/doctor/identity/reverse-name.ts'
 import { referenceMxHosts } from '../../src/doctor/network/reference-hosts.ts'
 import { scriptedMx } from '../support/mx.ts'
+import { CLIENT, startOidcProvider } from '../support/oidc-provider.ts'
 import { zone } from '../support/zone.ts'
 
 const PARTS = { databaseUrl: 'sqlite:/nowhere/ev.sqlite', exchangers: null }
@@ -44,4 +45,40 @@ test('a dial factory is called with the egress', () => {
     },
   })
   expect(names).toEqual(['default'])
+})
+
+test('the identity provider of the settings is checked, and its secret is not shown', async () => {
+  const { issuer } = await startOidcProvider('https://ev.example.com/sign-in/oidc/callback')
+  const check = async (values: Readonly<Record<string, unknown>>) => {
+    const file = { path: 'ev.config.json', values }
+    const { identityProvider, close } = composeDoctor(
+      toConfig({ flags: {}, environment: {}, file }),
+      PARTS,
+    )
+    const outcome = identityProvider && {
+      ...identityProvider,
+      why: await identityProvider.check(),
+    }
+    close()
+    expect(JSON.stringify(outcome)).not.toContain(CLIENT.secret)
+    return outcome
+  }
+  expect(await check({})).toBeNull()
+  const working = {
+    'oidc-issuer': issuer,
+    'oidc-client-id': CLIENT.id,
+    'oidc-client-secret': CLIENT.secret,
+    'oidc-name': 'Example Login',
+    'oidc-allow-ranges': ['127.0.0.1'],
+  }
+  expect(await check(working)).toMatchObject({
+    title: `Example Login (${issuer}, client ${CLIENT.id})`,
+    fault: null,
+    why: null,
+  })
+  const other = await check({ ...working, 'oidc-issuer': `${issuer}/realms/shop` })
+  expect(other).toMatchObject({ fault: null, why: expect.stringMatching(/\S/) })
+  expect(await check({ 'oidc-issuer': issuer })).toMatchObject({
+    fault: expect.stringContaining('Set EV_OIDC_CLIENT_ID and EV_OIDC_CLIENT_SECRET too'),
+  })
 })

@@ -1,20 +1,19 @@
 import { expect, test } from 'vitest'
 import { DAY, SECOND } from '../../../src/platform/clock.ts'
-import { seedJob } from '../../support/job-rows.ts'
-import { createTestService } from '../../support/service.ts'
+import { createHalfwayList, createSimulatedList, SANDBOX } from '../../support/list-service.ts'
+import type { createTestService } from '../../support/service.ts'
 
 const TEXTS = ['valid@a.example', 'invalid@a.example', 'risky@a.example', 'valid@a.example']
-const CREATE = '/v1/jobs/job_a/download_url'
 
 type Options = Parameters<Awaited<ReturnType<typeof createTestService>>['request']>[1]
 
 /** A service with a completed job, and functions that create and open links. */
 async function service() {
-  const fixture = await createTestService()
-  const { json, request, database } = fixture
-  await seedJob(database, { texts: TEXTS })
+  const fixture = await createSimulatedList(TEXTS)
+  const { path: job, json, request } = fixture
+  const url = `${job}/download_url`
   const create = async (body: object = {}, o: Options = {}) => {
-    const { data } = (await json(CREATE, { body, ...o })) as {
+    const { data } = (await json(url, { body, ...o })) as {
       data: { url: string; expires_at: string }
     }
     return { ...data, path: data.url.replace('https://ev.test', '') }
@@ -24,7 +23,7 @@ async function service() {
     const response = await open(path, o)
     return [response.status, ((await response.json()) as { code: string }).code]
   }
-  return { ...fixture, create, open, codeOf }
+  return { ...fixture, job, url, create, open, codeOf }
 }
 
 test.each<[string, object, string]>([
@@ -35,14 +34,14 @@ test.each<[string, object, string]>([
     '?format=ndjson&filter=deliverable,risky&raw=true&deduplicate=true',
   ],
 ])('a link returns %s without a key', async (_, body, query) => {
-  const { create, open, request } = await service()
+  const { job, create, open, request } = await service()
   const { path, expires_at } = await create(body)
-  expect(expires_at).toBe('2026-06-02T12:00:00.000Z')
+  expect(expires_at).toMatch(/^2026-06-02T12:00:00/)
   const response = await open(path)
   expect(response.status).toBe(200)
   expect(response.headers.get('Cache-Control')).toBe('no-store')
   expect(response.headers.get('Referrer-Policy')).toBe('no-referrer')
-  const withKey = await request(`/v1/jobs/job_a/download${query}`)
+  const withKey = await request(`${job}/download${query}`)
   expect(await response.text()).toBe(await withKey.text())
   expect(response.headers.get('Content-Disposition')).toBe(
     withKey.headers.get('Content-Disposition'),
@@ -50,12 +49,13 @@ test.each<[string, object, string]>([
 })
 
 test('any change of a link makes it invalid', async () => {
-  const { create, codeOf, database } = await service()
-  await seedJob(database, { id: 'job_b', texts: TEXTS })
+  const { id, create, codeOf, submit, finished } = await service()
+  const other = await submit(TEXTS, SANDBOX)
+  await finished(other)
   const { path } = await create({ filter: ['deliverable'] })
   const [signed = '', signature = ''] = path.split('&signature=')
   const changed = [
-    path.replace('job_a', 'job_b'),
+    path.replace(id, other),
     path.replace('filter=deliverable', 'filter=risky'),
     path.replace('&filter=deliverable', ''),
     path.replace(/expires=\d/, 'expires=9'),
@@ -74,10 +74,10 @@ test('any change of a link makes it invalid', async () => {
 })
 
 test('a link gives nothing but its file', async () => {
-  const { create, codeOf } = await service()
+  const { job, create, codeOf } = await service()
   const { path } = await create()
   const query = path.slice(path.indexOf('?'))
-  for (const other of ['/v1/jobs/job_a', '/v1/jobs/job_a/results', '/v1/jobs']) {
+  for (const other of [job, `${job}/results`, '/v1/jobs']) {
     expect([other, ...(await codeOf(other + query))]).toEqual([
       ...[other, 401, 'authentication_error'],
     ])
@@ -94,9 +94,9 @@ test('a link ends after 24 hours', async () => {
 })
 
 test('a link ends with its job', async () => {
-  const { create, codeOf, request } = await service()
+  const { job, create, codeOf, request } = await service()
   const { path } = await create()
-  expect((await request('/v1/jobs/job_a', { method: 'DELETE' })).status).toBe(204)
+  expect((await request(job, { method: 'DELETE' })).status).toBe(204)
   expect(await codeOf(path)).toEqual([404, 'not_found'])
 })
 
@@ -135,28 +135,32 @@ test('a link signed with another secret of the service is invalid', async () => 
 })
 
 test('the audit log has the creation of a link and each download', async () => {
-  const { create, open, json } = await service()
+  const { id, create, open, json } = await service()
   const { path } = await create()
   await (await open(path, { ip: '192.0.2.7' })).text()
   const { data } = (await json('/v1/audit')) as { data: { items: object[] } }
   expect(data.items).toMatchObject([
-    { action: 'results.downloaded', actor: 'link', target_id: 'job_a', ip: '192.0.2.7' },
-    { action: 'results.shared', actor: 'key', target_id: 'job_a' },
+    { action: 'results.downloaded', actor: 'link', target_id: id, ip: '192.0.2.7' },
+    { action: 'results.shared', actor: 'key', target_id: id },
   ])
 })
 
 test('a link needs a completed job and the scope jobs:read', async () => {
-  const { codeOf, database, addKey, key, request, open } = await service()
-  await seedJob(database, { id: 'job_b', texts: TEXTS, done: 1 })
+  const halfway = await createHalfwayList()
+  const unfinished = `${halfway.path}/download_url`
+  const refused = await halfway.request(unfinished, { method: 'POST' })
+  expect([refused.status, await refused.json()]).toEqual([
+    409,
+    expect.objectContaining({ code: 'job_not_ready' }),
+  ])
+  const partial = await halfway.json(unfinished, { body: { partial: true } })
+  const link = (partial.data as { url: string }).url.replace('https://ev.test', '')
+  expect((await halfway.request(link, { key: null })).status).toBe(200)
+  const { url, codeOf, addKey, key } = await service()
   const post = { method: 'POST', key }
-  expect(await codeOf('/v1/jobs/job_b/download_url', post)).toEqual([409, 'job_not_ready'])
-  const partial = { ...post, body: { partial: true } }
-  const created = await request('/v1/jobs/job_b/download_url', partial)
-  const { data } = (await created.json()) as { data: { url: string } }
-  expect((await open(data.url.replace('https://ev.test', ''))).status).toBe(200)
   const other = await addKey({ id: 'key_2', scopes: ['jobs:write'] })
-  expect(await codeOf(CREATE, { ...post, key: other })).toEqual([403, 'insufficient_scope'])
-  expect(await codeOf(CREATE, { ...post, body: { filter: [] } })).toEqual([400, 'invalid_request'])
+  expect(await codeOf(url, { ...post, key: other })).toEqual([403, 'insufficient_scope'])
+  expect(await codeOf(url, { ...post, body: { filter: [] } })).toEqual([400, 'invalid_request'])
 })
 
 test('a link ends with the secret that created it, if that was rotated before', async () => {
@@ -167,10 +171,10 @@ test('a link ends with the secret that created it, if that was rotated before', 
   })
   expect(rotated.status).toBe(200)
   const old = await create({}, { key })
-  expect(old.expires_at).toBe('2026-06-01T13:00:00.000Z')
+  expect(old.expires_at).toMatch(/^2026-06-01T13:00:00/)
   const { data } = (await rotated.json()) as { data: { key: string } }
   const current = await create({}, { key: data.key })
-  expect(current.expires_at).toBe('2026-06-02T12:00:00.000Z')
+  expect(current.expires_at).toMatch(/^2026-06-02T12:00:00/)
   await clock.advance(DAY / 24)
   expect(await codeOf(old.path)).toEqual([401, 'key_expired'])
   expect((await open(current.path)).status).toBe(200)

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { objectsOf, rowsOf } from '../../support/csv.ts'
-import { seedJob } from '../../support/job-rows.ts'
 import { createUploadService, FORM, form } from '../../support/list-form.ts'
+import { createSimulatedList } from '../../support/list-service.ts'
 import { createTestService } from '../../support/service.ts'
 import { readWorkbook, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
 
@@ -118,14 +118,15 @@ describe('a download as a workbook', () => {
   const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
   test('has the columns of CSV and no escaped cells', async () => {
-    const { database, request } = await createTestService()
-    const texts = ['valid@a.example', '=1+1@a.example']
-    await seedJob(database, { texts, cells: ['=1', null], source: { ids: true } })
-    const response = await request('/v1/jobs/job_a/download?format=xlsx')
+    const { id, path, request } = await createSimulatedList([
+      { email: 'valid@a.example', id: '=1' },
+      { email: '=1+1@a.example' },
+    ])
+    const response = await request(`${path}/download?format=xlsx`)
     expect(response.headers.get('Content-Type')).toBe(TYPE)
-    expect(response.headers.get('Content-Disposition')).toContain('filename="job_a.xlsx"')
+    expect(response.headers.get('Content-Disposition')).toContain(`filename="${id}.xlsx"`)
     const rows = await rowsOfWorkbook(await response.arrayBuffer())
-    const csv = rowsOf(await (await request('/v1/jobs/job_a/download?raw=1')).text())
+    const csv = rowsOf(await (await request(`${path}/download?raw=1`)).text())
     expect(Object.keys(rows[0] ?? {})).toEqual(Object.keys(csv[0] ?? {}))
     expect(rows.map(({ email, id, valid }) => [email, id, valid])).toEqual([
       ['valid@a.example', '=1', 'TRUE'],

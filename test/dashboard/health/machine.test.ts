@@ -3,7 +3,7 @@ import type { HealthSource } from '../../../src/dashboard/health/source.ts'
 import type { DoctorChecks } from '../../../src/doctor/doctor-cache.ts'
 import type { MachineStatus } from '../../../src/engine/machine-status.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
-import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { stopHalfway, submitHalfway } from '../../support/list-service.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
 const SINCE = Date.UTC(2026, 5, 1, 11, 30)
@@ -187,16 +187,16 @@ describe('the pages that verify', () => {
 })
 
 test('Health says that this machine cannot verify, and a list that waits says for what', async () => {
-  const dashboard = await dashboardWith({ machine: () => NO_DNS })
+  const health = { doctorChecks: () => PASSED, machine: () => NO_DNS }
+  const dashboard = await createTestDashboard({ health, isAdmin: true, ...stopHalfway().options })
   expect(textOf((await dashboard.get('/doctor')).text)).toContain(
     'This machine cannot verify addresses now. The DNS server says that gmail.com does not exist',
   )
+  const id = await submitHalfway(dashboard)
   const failure = { kind: 'missing', detail: DETAIL }
   const check = { failure, dueInMs: 30_000, made: 1, startIfDue: () => {} }
   Object.defineProperty(dashboard.service.engine, 'resolverCheck', { value: check })
-  await seedJob(dashboard.database, { texts: MIXED, done: 0 })
-  await giveResults(dashboard.database, 'job_a', 2)
-  const { text } = await dashboard.get('/lists/job_a')
+  const { text } = await dashboard.get(`/lists/${id}`)
   expect(textOf(text)).toContain(
     `${DETAIL.replace('the', 'The')}. Next check at 2026-06-01 12:00 UTC. See Health.`,
   )

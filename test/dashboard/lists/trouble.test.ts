@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest'
-import { seedJob } from '../../support/job-rows.ts'
-import { createListsDashboard, EVIL, EVIL_SHOWN } from './room.ts'
+import { createQueuedListDashboard, EVIL, EVIL_SHOWN } from './room.ts'
 
 test('markup in an address is rendered as text among the rows', async () => {
-  const { database, get } = await createListsDashboard()
-  await seedJob(database, { texts: [`"${EVIL}"@a.example`] })
-  const { text } = await get('/lists/job_a')
+  const { page } = await createQueuedListDashboard([`"${EVIL}"@a.example`])
+  const { text } = await page()
   expect(text).toContain(EVIL_SHOWN)
   expect(text).not.toContain(EVIL)
 })

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
-import { seedJob } from '../../support/job-rows.ts'
 
 /** Opens the event stream of a list. */
 async function openStream() {
   const services = await createTestDashboard()
-  await seedJob(services.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
-  const answer = await services.fetch('/lists/job_a/events')
+  const id = await services.submit(['valid@a.example', 'valid@b.example'])
+  const answer = await services.fetch(`/lists/${id}/events`)
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
   /** Returns the next event while time passes; null at the end. */
   const next = async () => {
