@@ -1,11 +1,10 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openLearnedReplies } from '../../src/cluster/learned-replies.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import { systemClock } from '../../src/platform/clock.ts'
-import { silentLog } from '../../src/platform/log.ts'
-import { emptyFolder, runEv } from '../support/cli.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { emptyFolder, runEv, simulatorFlags } from '../support/cli.ts'
+import { startService, verifyList } from '../support/cli-service.ts'
+import { homeWith, newKey } from '../support/cli-webhooks.ts'
 
 const ev = (home: string, ...args: string[]) =>
   runEv(['feedback', ...args, '--data-dir', 'data'], { home, offline: true })
@@ -89,62 +88,65 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
     })
   })
 
-  test('has a row for each reason and operator', async () => {
-    const home = emptyFolder()
+  test('has a row for each reason and operator, and the replies that feedback contradicts', async () => {
+    const simulator = await startSimulator({
+      domains: {
+        'good.test': { mx: [[10, 'aspmx.l.google.com']] },
+        'bad.test': { mx: [[10, 'bad-test.mail.protection.outlook.com']] },
+        'open.test': { mx: [[10, 'mx.open.test']] },
+      },
+      hosts: {
+        'aspmx.l.google.com': { behavior: 'polite' },
+        'bad-test.mail.protection.outlook.com': { behavior: 'polite' },
+        'mx.open.test': { behavior: 'catch-all' },
+      },
+    })
+    const home = await homeWith('Shop')
+    const key = await newKey(home)
+    // Verdicts are kept for accounts that report feedback.
     writeFileSync(join(home, 'first.csv'), 'email,event\nann@example.com,delivered\n')
     await ev(home, 'import', 'first.csv')
-    const database = await openDatabase(`sqlite:${join(home, 'data', 'ev.sqlite')}`, systemClock)
-    const count = { account_id: '', period: 0, confidence: 90 }
-    await database.db
-      .insertInto('feedback_count')
-      .values([
-        { ...count, reason: 'accepted_email', operator: 'Google', correct: 90, wrong: 10 },
-        { ...count, reason: 'catch_all', operator: '', correct: 40, wrong: 60 },
-      ])
-      .execute()
-    await database.close()
+    const service = await startService(home, simulatorFlags(simulator))
+    /** Verifies `count` addresses of a domain, of which `bounced` bounce. */
+    const rowsOf = (domain: string, count: number, bounced: number) =>
+      Array.from({ length: count }, (_, n) => ({
+        email: `user${n}@${domain}`,
+        event: n < bounced ? 'hard_bounce' : 'delivered',
+      }))
+    const rows = [
+      ...rowsOf('good.test', 100, 10),
+      ...rowsOf('bad.test', 40, 30),
+      ...rowsOf('open.test', 50, 30),
+    ]
+    await verifyList(service, key, { body: { emails: rows.map(({ email }) => email) } })
+    await service.end('SIGTERM')
+    await simulator.close()
+    const lines = rows.map(({ email, event }) => `${email},${event}\n`)
+    writeFileSync(join(home, 'events.csv'), `email,event\n${lines.join('')}`)
+    await ev(home, 'import', 'events.csv')
     const { stdout } = await ev(home, 'report')
     expect(stdout).toMatch(/^REASON +COUNT +PREDICTED +OBSERVED +BRIER +ECE$/m)
-    expect(stdout).toMatch(/^all verdicts +200 +90\.0% +65\.0% +0\.290 +0\.250$/m)
-    expect(stdout).toMatch(/^accepted_email, Google +100 +90\.0% +90\.0% +0\.090 +0\.000$/m)
+    expect(stdout).toMatch(/^all verdicts +190 +83\.2% +68\.4% +0\.257 +0\.200$/m)
+    expect(stdout).toMatch(/^accepted_email, google +100 +95\.0% +90\.0% +0\.092 +0\.050$/m)
+    expect(stdout).toMatch(/^catch_all, open\.test +50 +50\.0% +60\.0%/m)
     expect(stdout).toContain(
-      'Bounces to addresses that were not deliverable by their verdict: 40 of 50 (80.0%).',
+      'Bounces to addresses that were not deliverable by their verdict: 30 of 70 (42.9%).',
     )
-    expect(stdout).toMatch(/^catch_all, unknown operator +100 +90\.0% +40\.0%/m)
-    expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
-      total: { count: 200, predicted: 0.9, observed: 0.65, calibration_error: 0.25 },
+    expect(stdout).toMatch(/^Replies that feedback contradicts, of all accounts$/m)
+    expect(stdout).toMatch(
+      /^microsoft-365 +accepted +40 +30 +59\.8% +1 +250 2\.1\.5 ok \(accepted\/recipient\)$/m,
+    )
+    const report = JSON.parse((await ev(home, 'report', '--json')).stdout)
+    expect(report).toMatchObject({
+      total: { count: 190, predicted: 0.8316, observed: 0.6842 },
       reasons: [{ reason: 'accepted_email' }, { reason: 'catch_all' }],
-      outcomes: { predicted_bounces: 40, missed_bounces: 10, lost_deliveries: 60 },
-      received: [{ source: 'import', delivered: 1, bounced: 0, complained: 0 }],
+      outcomes: { predicted_bounces: 30, missed_bounces: 40, lost_deliveries: 20 },
+      received: [{ source: 'import', delivered: 121, bounced: 70, complained: 0 }],
     })
-  })
-})
-
-test('ev feedback report lists the replies that feedback contradicts', async () => {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'first.csv'), 'email,event\nann@example.com,delivered\n')
-  await ev(home, 'import', 'first.csv')
-  const database = await openDatabase(`sqlite:${join(home, 'data', 'ev.sqlite')}`, systemClock)
-  const period = systemClock.now() - 86_400_000
-  const count = { account_id: '', period, operator: 'Google' }
-  await database.db
-    .insertInto('feedback_reply')
-    .values([
-      { ...count, reply: 'accepted/recipient 250 2.1.5 ok', confirmed: 10, contradicted: 30 },
-      { ...count, reply: 'rejected/no-mailbox 550 unknown', confirmed: 990, contradicted: 10 },
-    ])
-    .execute()
-  await database.close()
-  const { stdout } = await ev(home, 'report')
-  expect(stdout).toMatch(/^Replies that feedback contradicts, of all accounts$/m)
-  expect(stdout).toMatch(
-    /^Google +accepted +40 +30 +59\.8% +1 +250 2\.1\.5 ok \(accepted\/recipient\)$/m,
-  )
-  expect(stdout).not.toContain('no-mailbox')
-  expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
-    contradicted_replies: [
+    // Of the replies of Google 10% are contradicted, which is no reason to doubt them.
+    expect(report.contradicted_replies).toEqual([
       {
-        operator: 'Google',
+        operator: 'microsoft-365',
         said: 'accepted',
         meaning: 'accepted/recipient',
         reply: '250 2.1.5 ok',
@@ -153,42 +155,7 @@ test('ev feedback report lists the replies that feedback contradicts', async () 
         share_min: 0.5981,
         accounts: 1,
       },
-    ],
-  })
-})
-
-test('ev feedback report lists what servers said to random recipients', async () => {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'first.csv'), 'email,event\nann@example.com,delivered\n')
-  await ev(home, 'import', 'first.csv')
-  const database = await openDatabase(`sqlite:${join(home, 'data', 'ev.sqlite')}`, systemClock)
-  const store = openLearnedReplies({ database, log: silentLog, network: null })
-  for (const domain of ['a.example', 'b.example']) {
-    store.put({
-      domain,
-      reply: '550 <> ei asu meilla',
-      operator: 'op.example',
-      software: null,
-      subnet: '192.0.2.0/24',
-      isRefuted: false,
-      at: systemClock.now(),
-    })
-  }
-  await store.close()
-  await database.close()
-  const { stdout } = await ev(home, 'report')
-  expect(stdout).toMatch(/^Replies to random recipients, learned from sessions$/m)
-  expect(stdout).toMatch(/^ *2 +0 +op\.example +550 <> ei asu meilla$/m)
-  expect(JSON.parse((await ev(home, 'report', '--json')).stdout)).toMatchObject({
-    learned_replies: [
-      {
-        reply: '550 <> ei asu meilla',
-        domains: 2,
-        refuted: 0,
-        operators: 1,
-        operator: 'op.example',
-      },
-    ],
+    ])
   })
 })
 
