@@ -27,7 +27,8 @@ export const systemClock: Clock = {
   // The monotonic clock of Linux and macOS stops while the machine is suspended.
   uptimeMs: () => uptime() * SECOND,
   after(delayMs, callback) {
-    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
+    // Node warns of a negative delay, which a deadline has that passed while other code ran.
+    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
     return () => clearTimeout(timer)
   },
 }

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { sleep, systemClock, yieldToEventLoop } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
 
@@ -73,6 +73,15 @@ describe('the system clock', () => {
     await new Promise<void>(resolve => void systemClock.after(5, resolve))
     cancel()
     expect(called).toBe(false)
+  })
+
+  test('a delay that has passed ends at once, without a warning of Node', async () => {
+    const warnings: string[] = []
+    const onWarning = ({ name }: Error) => void warnings.push(name)
+    process.on('warning', onWarning)
+    onTestFinished(() => void process.off('warning', onWarning))
+    await new Promise<void>(resolve => void systemClock.after(-5, resolve))
+    expect(warnings).toEqual([])
   })
 })
 
