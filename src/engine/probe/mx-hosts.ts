@@ -66,6 +66,8 @@ function groupByOperator(
   route: RouteWithHost,
 ): Omit<OperatorHosts, 'catchAll'>[] {
   if (route.kind === 'implicit') return [{ operator: of(route.host), route }]
+  const [only, ...others] = route.hosts
+  if (only !== undefined && others.length === 0) return [{ operator: of(only.host), route }]
   const byOperator = new Map<string, { operator: MxOperator; hosts: typeof route.hosts }>()
   for (const record of route.hosts) {
     const operator = of(record.host)
