@@ -87,7 +87,7 @@ export type Env = {
     /** The only origin that may read the response. Omitted: every origin. */
     allowedOrigin?: string
     /** Ends what the request holds of limits on work in flight; each may be called twice. */
-    places?: readonly (() => void)[]
+    places?: (() => void)[]
     /** Set for a list that may be large. */
     largeList?: LargeList
   }

@@ -46,8 +46,10 @@ export function requestContext(
       route,
       status,
       ms: Math.round(tookMs),
-      ...callerFrom(c),
-      ...(isPoll(c.req) && !route.startsWith('/v1/') && { poll: true }),
+      keyId: c.get('caller')?.key.id,
+      // Never its token, which would grant access.
+      sessionId: c.env?.session?.sessionId,
+      poll: isPoll(c.req) && !route.startsWith('/v1/') ? true : undefined,
     }
     if (QUIET.has(route) && status < 400) log.debug('request', fields)
     else log.info('request', fields)
@@ -103,12 +105,6 @@ const originOf = (c: Context<Env>): Origin => {
 export const withOrigin = <Deps extends object>(c: Context<Env>, deps: Deps) => ({
   ...deps,
   origin: originOf(c),
-})
-
-/** Logs only the ID of a session: its token would grant access. */
-const callerFrom = (c: Context<Env>) => ({
-  keyId: c.get('caller')?.key.id,
-  ...(c.env?.session !== undefined && { sessionId: c.env.session.sessionId }),
 })
 
 /**

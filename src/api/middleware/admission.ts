@@ -58,7 +58,9 @@ export function holdPlace(c: Context<Env>, leave: () => void): () => void {
     if (isHeld) leave()
     isHeld = false
   }
-  c.set('places', [...(c.get('places') ?? []), leaveOnce])
+  const places = c.get('places')
+  if (places === undefined) c.set('places', [leaveOnce])
+  else places.push(leaveOnce)
   return leaveOnce
 }
 
