@@ -2,11 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { isFault, parseAddress } from '../../src/engine/address/address.ts'
-import { type ListFiles, openLists } from '../../src/engine/lists.ts'
 import { createEngine } from '../../src/index.ts'
 import { EvError } from '../../src/platform/error.ts'
-import { createTestEngine } from '../support/engine.ts'
+import { createTestEngine, mail } from '../support/engine.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -19,84 +17,34 @@ function file(name: string, content: string): string {
   return join(folder, name)
 }
 
-function planOf(given: Partial<ListFiles>): ListFiles {
-  return { files: {}, entries: {}, operators: {}, ...given }
-}
-
-function flagsOf(lists: ReturnType<typeof openLists>, text: string) {
-  const address = parseAddress(text)
-  if (isFault(address)) throw new Error(address.message)
-  return lists.classifier.of(address)
-}
-
-const operator = (hosts: string[]) => ({ hosts, title: null, truth: null })
+const isBlocked = async (home: ReturnType<typeof createTestEngine>, email: string) =>
+  (await home.reason(email)) === 'blocklisted'
 
 describe('lists', () => {
-  test('combine the entries of files and of the caller', () => {
-    const blocked = file('blocked.txt', 'one.test\n')
-    const lists = openLists(planOf({ files: { blocked }, entries: { blocked: ['two.test'] } }))
-    for (const domain of ['one.test', 'two.test']) {
-      expect(flagsOf(lists, `ann@${domain}`).blocked).toBe(true)
-    }
-    expect(flagsOf(lists, 'ann@three.test').blocked).toBe(false)
+  test('combine the entries of files and of the caller', async () => {
+    const blockedFile = file('blocked.txt', 'one.test\n')
+    const home = createTestEngine({ engine: { blockedFile, lists: { blocked: ['two.test'] } } })
+    expect(await isBlocked(home, 'ann@one.test')).toBe(true)
+    expect(await isBlocked(home, 'ann@two.test')).toBe(true)
+    expect(await isBlocked(home, 'ann@a.test')).toBe(false)
   })
 
-  test('are read for all five kinds', () => {
-    const files = {
-      disposable: file('disposable.txt', 'throw.test\nkept.test'),
-      allow: file('allow.txt', 'kept.test'),
-      blocked: file('blocked.txt', 'ann@firm.test'),
-      spamTrap: file('traps.txt', 'bob@firm.test'),
-      role: file('role.txt', 'casework'),
-    }
-    const lists = openLists(planOf({ files }))
-    expect(flagsOf(lists, 'x@throw.test').disposable).toBe(true)
-    expect(flagsOf(lists, 'x@kept.test').disposable).toBe(false)
-    expect(flagsOf(lists, 'ann@firm.test')).toMatchObject({ blocked: true, spamTrap: false })
-    expect(flagsOf(lists, 'bob@firm.test')).toMatchObject({ blocked: false, spamTrap: true })
-    expect(flagsOf(lists, 'casework@firm.test').role).toBe(true)
-  })
-
-  test('are read when opened and on each reload', () => {
-    const blocked = file('blocked.txt', 'one.test\n')
-    const lists = openLists(planOf({ files: { blocked }, entries: { role: ['casework'] } }))
-    file('blocked.txt', 'two.test\n')
-    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
-    lists.reload()
-    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(false)
-    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
-    expect(flagsOf(lists, 'casework@a.test').role).toBe(true)
-  })
-
-  test('can be replaced on reload, operators too', () => {
-    const lists = openLists(planOf({ operators: { acme: operator(['acme.test']) } }))
-    expect(lists.operators.of('mx.acme.test').name).toBe('acme')
-    const fresh = { blocked: file('other.txt', 'one.test') }
-    lists.reload(planOf({ files: fresh, operators: { apex: operator(['acme.test']) } }))
-    expect(lists.operators.of('mx.acme.test').name).toBe('apex')
-    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
-    // Later reloads use these sources.
-    file('other.txt', 'two.test')
-    lists.reload()
-    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
-    expect(lists.operators.of('mx.acme.test').name).toBe('apex')
-  })
-
-  test.each<[string, string, ListFiles['operators'], RegExp]>([
-    ['a bad line', 'two.test\nfoo bar\n', {}, /blocked\.txt has "foo bar" on line 2/],
-    ['a bad operator', 'two.test', { gogle: operator([]) }, /Did you mean "google"/],
-  ])('all stay unchanged after %s', (_, content, operators, message) => {
-    const blocked = file('blocked.txt', 'one.test')
-    const plan = planOf({ files: { blocked }, operators: { acme: operator(['acme.test']) } })
-    const lists = openLists(plan)
-    file('blocked.txt', content)
-    expect(() => lists.reload(planOf({ files: { blocked }, operators }))).toThrow(message)
-    expect(flagsOf(lists, 'ann@one.test').blocked).toBe(true)
-    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(false)
-    expect(lists.operators.of('mx.acme.test').name).toBe('acme')
-    file('blocked.txt', 'two.test')
-    lists.reload()
-    expect(flagsOf(lists, 'ann@two.test').blocked).toBe(true)
+  test('are read for all five kinds', async () => {
+    const { reason } = createTestEngine({
+      zone: { ...mail('a.test', '192.0.2.1'), ...mail('throw.test', '192.0.2.1') },
+      engine: {
+        disposableFile: file('disposable.txt', 'throw.test\na.test'),
+        allowFile: file('allow.txt', 'a.test'),
+        blockedFile: file('blocked.txt', 'bob@a.test'),
+        spamTrapFile: file('traps.txt', 'cy@a.test'),
+      },
+    })
+    expect(await reason('ann@throw.test')).toBe('disposable_email')
+    expect(await reason('ann@a.test')).toBe('accepted_email')
+    expect(await reason('bob@a.test')).toBe('blocklisted')
+    expect(await reason('cy@a.test')).toBe('spam_trap')
+    const roles = createTestEngine({ engine: { roleFile: file('role.txt', 'ann') } })
+    expect(await roles.reason('ann@a.test')).toBe('role_account')
   })
 })
 
