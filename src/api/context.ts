@@ -130,6 +130,8 @@ export type Incoming = {
   readonly socket?: { readonly remoteAddress?: string | undefined }
   /** Set by Node: whether the whole body has arrived. */
   readonly complete?: boolean
+  /** Set by Node: whether the client has disconnected. */
+  readonly destroyed?: boolean
   /** Set by Node: whether something has read from the body. */
   readonly readableDidRead?: boolean
   /** Set by Node: returns what has arrived of the body. */

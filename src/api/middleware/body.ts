@@ -88,7 +88,7 @@ function keepJson(c: Context<Env>, bytes: Uint8Array, value: unknown): void {
 /** Returns a body that has arrived and that nothing has read; null for any other. */
 function takeReceived({ env }: Context<Env>, bytesMax: number): Uint8Array | null {
   const incoming = env?.incoming
-  if (incoming?.complete !== true || incoming.readableDidRead !== false) return null
+  if (incoming?.complete !== true || incoming.destroyed || incoming.readableDidRead) return null
   const bytes = incoming.read?.() ?? EMPTY
   if (bytes.length > bytesMax) throw requestError('body_too_large', { bytesMax })
   return bytes
