@@ -558,7 +558,21 @@ describe('two processes that deliver the same event, of which the first stalls',
   )
 })
 
-describe('an alert on two processes', () => {
+describe('an alert on several processes', () => {
+  test('that find it at the same time is sent by one of them', async () => {
+    const service = await createEventService()
+    const { hook, happen, post, until, pass, notify } = service
+    const { id } = await hook()
+    await service.stopAlerts()
+    post.answer(410)
+    await happen()
+    await untilLogged(service, id, 'failed')
+    for (let n = 0; n < 3; n++) service.startAlerts()
+    await until(() => notify.sent.length > 0)
+    await pass(60_000)
+    expect(notify.tried).toHaveLength(1)
+  })
+
   test('is sent once to the address of the account, with all failures until then', async () => {
     const service = await createEventService({ fastRetries: true })
     const { hook, happen, post, until, pass, notify } = service
