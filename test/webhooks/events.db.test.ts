@@ -553,6 +553,8 @@ describe('two processes that deliver the same event, of which the first stalls',
         failing_since: failed ? expect.any(String) : null,
         daily_attempts: [{ delivered: quick === 200 ? 1 : 0, failed: quick === 200 ? 0 : 1 }],
       })
+      // More than the interval of the poll for alerts.
+      await pass(15_000)
       expect(service.notify.tried).toEqual([])
     },
   )
