@@ -23,18 +23,14 @@ const SHOWN_MAX = 80
  * Yields the keys of a list file: UTF-8, one entry per line; empty lines and comments are skipped.
  * Throws EvError('bad_config') with the path and the first invalid line.
  */
-export function* keysInFile(
-  list: CustomListName,
-  path: string,
-  entriesMax = ENTRIES_MAX,
-): Generator<string> {
+export function* keysInFile(list: CustomListName, path: string): Generator<string> {
   let count = 0
   // The decoder drops a byte order mark and replaces invalid UTF-8 by U+FFFD, which no entry
   // allows.
   for (const { number, text } of entriesIn(new TextDecoder('utf-8').decode(bytesOf(path)))) {
     const entry = readEntry(list, text)
     if ('why' in entry) throw badLine(list, path, number, text, entry.why)
-    if (++count > entriesMax) throw tooLong(path, `${entriesMax} entries`)
+    if (++count > ENTRIES_MAX) throw tooLong(path, `${ENTRIES_MAX} entries`)
     yield entry.key
   }
 }

@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CustomListName, keysInFile } from '../../../src/engine/address/custom-list-file.ts'
+import { createEngine } from '../../../src/index.ts'
 import { EvError } from '../../../src/platform/error.ts'
+import { createTestEngine } from '../../support/engine.ts'
 
 let folder = ''
 beforeAll(() => {
@@ -12,41 +13,54 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-function keys(content: string | Uint8Array, list: CustomListName = 'blocked'): string[] {
+function listFile(content: string | Uint8Array): string {
   const file = join(folder, 'own.txt')
   writeFileSync(file, content)
-  return [...keysInFile(list, file)]
+  return file
 }
 
+/** Returns for each address whether a list blocks it. */
+function blockedBy(content: string, ...emails: string[]): Promise<boolean[]> {
+  const { reason } = createTestEngine({ engine: { blockedFile: listFile(content) } })
+  return Promise.all(emails.map(async email => (await reason(email)) === 'blocklisted'))
+}
+
+/** Reads a list of blocked entries, as the engine does when it is created. */
+const read = (content: string | Uint8Array) => createEngine({ blockedFile: listFile(content) })
+
 describe('a list in a file', () => {
-  test('has one entry per line; empty lines and comments are skipped', () => {
-    expect(keys('# ours\n\n  a.example\nb.example # for a while\n\t# and\n\nc.example')).toEqual([
-      ...['a.example', 'b.example', 'c.example'],
-    ])
+  const EMAILS = ['x@a.example', 'x@b.example', 'x@c.example', 'ann@a.test']
+
+  test('has one entry per line; empty lines and comments are skipped', async () => {
+    const list = '# ours\n\n  a.example\nb.example # for a while\n\t# and\n\nc.example'
+    expect(await blockedBy(list, ...EMAILS)).toEqual([true, true, true, false])
   })
 
-  test('may have CRLF or CR line ends and a byte order mark', () => {
-    expect(keys('\uFEFFa.example\r\n# x\r\nb.example\r\n')).toEqual(['a.example', 'b.example'])
-    expect(keys('\uFEFF# x\ra.example\rb.example')).toEqual(['a.example', 'b.example'])
+  test('may have CRLF or CR line ends and a byte order mark', async () => {
+    const crlf = '\uFEFFa.example\r\n# x\r\nb.example\r\n'
+    expect(await blockedBy(crlf, ...EMAILS)).toEqual([true, true, false, false])
+    const cr = '\uFEFF# x\ra.example\rb.example'
+    expect(await blockedBy(cr, ...EMAILS)).toEqual([true, true, false, false])
   })
 
-  test('may name domains in any script', () => {
-    expect(keys('müller.example\n例え.テスト\n')).toEqual([
-      ...['xn--mller-kva.example', 'xn--r8jz45g.xn--zckzah'],
-    ])
+  test('may name domains in any script', async () => {
+    const emails = ['x@xn--mller-kva.example', 'x@例え.テスト']
+    expect(await blockedBy('müller.example\n例え.テスト\n', ...emails)).toEqual([true, true])
   })
 
-  test('keeps a # within an address', () => {
-    expect(keys('a#1@firm.example #1\n')).toEqual(['a#1@firm.example'])
-    expect(keys('team#1\n', 'role')).toEqual(['team#1'])
+  test('keeps a # within an address', async () => {
+    const emails = ['a#1@firm.example', 'a@firm.example']
+    expect(await blockedBy('a#1@firm.example #1\n', ...emails)).toEqual([true, false])
   })
 
-  test('may be empty', () => expect(keys('')).toEqual([]))
+  test('may be empty', async () => {
+    expect(await blockedBy('', ...EMAILS)).toEqual([false, false, false, false])
+  })
 })
 
 describe('an invalid list is rejected', () => {
   test('with the file, the line, its text, the reason and the expected format', () => {
-    expect(() => keys('a.example\r\n\r\n# b\r\nfoo bar.example # c\r\n!\r\n')).toThrow(
+    expect(() => read('a.example\r\n\r\n# b\r\nfoo bar.example # c\r\n!\r\n')).toThrow(
       `The list ${folder}/own.txt has "foo bar.example" on line 4. There is a space at character 4, in the ` +
         'domain: remove it. Each line takes a domain such as example.com or an address such as ' +
         'ann@example.com; comments start with #.',
@@ -54,13 +68,14 @@ describe('an invalid list is rejected', () => {
   })
 
   test('with bad_config, so that ev does not start', () => {
-    expect(() => keys('a b', 'role')).toThrow(expect.objectContaining({ code: 'bad_config' }))
-    expect(() => keys('a b', 'role')).toThrow(EvError)
+    const role = () => createEngine({ roleFile: listFile('a b') })
+    expect(role).toThrow(expect.objectContaining({ code: 'bad_config' }))
+    expect(role).toThrow(EvError)
   })
 
   test('with hostile text sanitized and truncated', () => {
     const hostile = `\u001b[31m\u202e${'x'.repeat(5_000)}`
-    const fault = captured(() => keys(hostile))
+    const fault = captured(() => read(hostile))
     expect(fault).not.toMatch(/[\u0000-\u001f\u202e]/)
     expect(fault.length).toBeLessThan(500)
   })
@@ -69,24 +84,14 @@ describe('an invalid list is rejected', () => {
     ['Latin-1', Buffer.from('a.example\nmüller.example\n', 'latin1')],
     ['UTF-16', Buffer.from('\uFEFFa.example\n', 'utf16le')],
   ])('with a hint on UTF-8 for %s', (_, bytes) => {
-    expect(() => keys(bytes)).toThrow(/UTF-8/)
-  })
-
-  test('with more entries than the maximum', () => {
-    const most = Array.from({ length: 20 }, (_, n) => `d${n}.example`).join('\n')
-    const file = join(folder, 'most.txt')
-    writeFileSync(file, most)
-    expect([...keysInFile('blocked', file, 20)]).toHaveLength(20)
-    expect(() => [...keysInFile('blocked', file, 19)]).toThrow(
-      /longer than the maximum of 19 entries/,
-    )
+    expect(() => read(bytes)).toThrow(/UTF-8/)
   })
 
   test('with more bytes than the maximum', () => {
     const file = join(folder, 'huge.txt')
     writeFileSync(file, '')
     truncateSync(file, 32 * 1024 * 1024 + 1)
-    expect(() => [...keysInFile('allow', file)]).toThrow(
+    expect(() => createEngine({ allowFile: file })).toThrow(
       /huge\.txt is longer than the maximum of 32 MiB/,
     )
   })
@@ -103,7 +108,7 @@ describe('an invalid list is rejected', () => {
   ])('when it is %s', (name, make, message) => {
     const path = join(folder, name)
     make(path)
-    expect(() => [...keysInFile('allow', path)]).toThrow(message)
+    expect(() => createEngine({ allowFile: path })).toThrow(message)
   })
 })
 
