@@ -183,7 +183,7 @@ describe('an alert that is not accepted', () => {
   })
 
   test('is dropped after a time that counts from its own first attempt', async () => {
-    const alerts = { pollMs: MINUTE, retryMs: HOUR, giveUpMs: DAY }
+    const alerts = { pollMs: 10 * MINUTE, retryMs: HOUR, giveUpMs: DAY }
     const service = await createService({ timings: { alerts } })
     const { notify, pass, until } = service
     const wake = async () => {

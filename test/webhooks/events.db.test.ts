@@ -576,7 +576,8 @@ describe('an alert on several processes', () => {
   })
 
   test('is sent once to the address of the account, with all failures until then', async () => {
-    const service = await createEventService({ fastRetries: true })
+    const timings = { deliveries: { duePollMs: 5_000 } }
+    const service = await createEventService({ fastRetries: true, timings })
     const { hook, happen, post, until, pass, notify } = service
     await service.patch('/v1/account', { email: 'owner@shop.example' })
     const { id } = await hook()

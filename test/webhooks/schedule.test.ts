@@ -150,7 +150,8 @@ describe('a Retry-After', () => {
 
   test('with 503 delays others by an hour at most, and not once the URL changes', async () => {
     for (const isMoved of [false, true]) {
-      const service = await withFailed(answered(503, { 'retry-after': '999999' }), { timings: {} })
+      const timings = { deliveries: { duePollMs: 20 * SECOND } }
+      const service = await withFailed(answered(503, { 'retry-after': '999999' }), { timings })
       const { post, clock, happen, pass, patch, path } = service
       const begin = clock.now()
       post.answer(200)
@@ -158,7 +159,7 @@ describe('a Retry-After', () => {
       await pass(isMoved ? MINUTE : begin + HOUR - SECOND - clock.now())
       expect(post.sent).toHaveLength(1)
       if (isMoved) await patch(path, { url: 'https://app.test/moved' })
-      await pass(2 * SECOND)
+      await pass(25 * SECOND)
       expect(post.sent).toHaveLength(2)
     }
   })
