@@ -41,20 +41,16 @@ describe('the overview', () => {
   })
 
   test('compares the figures with the previous period', async () => {
-    const { json, ledger, settled, clock, signIn, get } = await createTestDashboard({
+    const { verify, clock, signIn, get } = await createTestDashboard({
       engine: { script: byLocalPart },
     })
-    const verify = async (...emails: string[]) => {
-      await json('/v1/verify/bulk', { body: { emails } })
-      await settled(ledger.flushed())
-    }
     const week = async () => {
       await signIn()
       return textOf((await get('/overview?period=week')).text)
     }
-    await verify('user1@a.test', 'user2@a.test', 'user3@a.test', 'risky1@a.test', 'risky2@a.test')
+    await verify([...users(3), 'risky1@a.test', 'risky2@a.test'])
     await clock.advance(7 * DAY)
-    await verify(...users(3, 'a.test').map(one => `valid${one}`), 'risky3@a.test')
+    await verify([...users(3).map(one => `valid${one}`), 'risky3@a.test'])
     expect(await week()).toContain('Verified 4 −20.0% vs. previous 7 days')
     expect(await week()).toContain('Deliverable 75.0% +15 pt · 3 addresses')
   })

@@ -265,6 +265,11 @@ export async function createTestService({
       const { credits_consumed: used, credits_held: held } = data as Record<string, number>
       return { used, held }
     },
+    /** Verifies a short list, and waits until the history and the statistics have it. */
+    async verify(emails: readonly string[], ofKey = key): Promise<void> {
+      await json('/v1/verify/bulk', { body: { emails }, key: ofKey })
+      await settled(ledger.flushed())
+    },
     /** Submits a list, and returns its ID. */
     async submit(
       rows: readonly ListRow[],

@@ -33,17 +33,15 @@ describe('a list uploaded without JavaScript', () => {
   })
 
   test('has the selected options: without mail servers, and again in spite of earlier results', async () => {
-    const { send, get, mx, finished, jobs } = await createListsDashboard({ works: true })
-    const lines: number[] = []
+    const { send, mx, finished, jobs } = await createListsDashboard({ works: true })
+    const hasProbed: boolean[] = []
     for (const fields of [{}, { skip_smtp: 'on' }, {}, { again: 'on' }]) {
       const before = mx.lines().length
       await send(LIST, { fields })
       await finished((await jobs()).at(-1)?.id ?? '')
-      lines.push(mx.lines().length - before)
+      hasProbed.push(mx.lines().length > before)
     }
-    expect(await get('/lists')).toMatchObject({ status: 200 })
-    expect(lines).toEqual([expect.any(Number), 0, 0, expect.any(Number)])
-    expect(Math.min(lines[0] ?? 0, lines[3] ?? 0)).toBeGreaterThan(0)
+    expect(hasProbed).toEqual([true, false, false, true])
   })
 
   test('sends an email about its end, to an address that the form can add to the account', async () => {
