@@ -8,7 +8,7 @@ import {
   toDisplayUnit,
 } from './config/settings.ts'
 import type { ClassifierOptions } from './engine/address/classifier.ts'
-import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-file.ts'
+import { ENTRY_FORMAT_HINT } from './engine/address/custom-list-entry.ts'
 import type { Resolver } from './engine/dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import type { LearnedReplyStore } from './engine/learned-replies/learned-replies.ts'

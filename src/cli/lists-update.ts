@@ -14,13 +14,10 @@ import { composeResolver } from '../compose/engine.ts'
 import type { Config } from '../config/settings.ts'
 import {
   type CustomListName,
-  ENTRIES_MAX,
   ENTRY_FORMAT_HINT,
-  entriesIn,
-  keysInFile,
   readEntry,
-  SIZE_MAX,
-} from '../engine/address/custom-list-file.ts'
+} from '../engine/address/custom-list-entry.ts'
+import { ENTRIES_MAX, entriesIn, keysInFile, SIZE_MAX } from '../engine/address/custom-list-file.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { formatMebibytes, formatNumber } from '../platform/format.ts'

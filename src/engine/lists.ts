@@ -1,9 +1,11 @@
 import {
   type AddressClassifier,
-  type ClassifierFiles,
   type ClassifierOptions,
+  type CustomKeys,
   createClassifier,
 } from './address/classifier.ts'
+import type { CustomListName } from './address/custom-list-entry.ts'
+import { keysInFile } from './address/custom-list-file.ts'
 import {
   type CustomOperator,
   createMxOperatorReader,
@@ -12,7 +14,7 @@ import {
 
 /** The custom list files, and the configured operators. */
 export type ListFiles = {
-  readonly files: ClassifierFiles
+  readonly files: { readonly [list in CustomListName]?: string | null }
   /** Entries in addition to those of the files. */
   readonly entries: ClassifierOptions
   readonly operators: Readonly<Record<string, CustomOperator>>
@@ -46,6 +48,14 @@ export function openLists(sources: ListFiles): ListLoader {
 }
 
 const readLists = ({ files, entries, operators }: ListFiles) => ({
-  classifier: createClassifier(entries, files),
+  classifier: createClassifier(entries, keysOf(files)),
   operators: createMxOperatorReader(operators),
 })
+
+/** The keys of each list that has a file. */
+const keysOf = (files: ListFiles['files']): CustomKeys =>
+  Object.fromEntries(
+    Object.entries(files).flatMap(([list, file]) =>
+      file === null ? [] : [[list, keysInFile(list as CustomListName, file)]],
+    ),
+  )

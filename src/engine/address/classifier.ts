@@ -6,10 +6,9 @@ import { canonicalAddress } from './canonical.ts'
 import {
   type CustomListName,
   ENTRY_FORMAT_HINT,
-  keysInFile,
   mailboxKey,
   readEntry,
-} from './custom-list-file.ts'
+} from './custom-list-entry.ts'
 import { isListed, REAL_PROVIDERS, RELAYS, withParents } from './name-list.ts'
 import { listedTypo } from './typo.ts'
 
@@ -145,8 +144,8 @@ export type ClassifierOptions = {
   readonly role?: Iterable<string>
 }
 
-/** List files with additional entries; null for no file. */
-export type ClassifierFiles = { readonly [list in CustomListName]?: string | null }
+/** Keys of further entries of each list, as `keysInFile` reads them. */
+export type CustomKeys = { readonly [list in CustomListName]?: Iterable<string> }
 
 export type AddressClassifier = {
   of(address: Address): AddressFlags
@@ -156,14 +155,13 @@ export type AddressClassifier = {
 
 /**
  * Creates a classifier over the built-in and the custom lists. Built-in files are read at the first
- * lookup. Throws EvError('bad_config') on an invalid file and EvError('usage') on an invalid
- * option.
+ * lookup. Throws EvError('usage') on an invalid option.
  */
 export function createClassifier(
   options: ClassifierOptions = {},
-  files: ClassifierFiles = {},
+  keys: CustomKeys = {},
 ): AddressClassifier {
-  const custom = customLists(options, files)
+  const custom = customLists(options, keys)
   // The addresses of a list share few domains.
   const domains = new LRUCache<string, DomainFlags>({ max: DOMAINS_MAX })
   const ofDomain = (domain: string): DomainFlags => {
@@ -190,12 +188,11 @@ type DomainFlags = Pick<AddressFlags, 'disposable' | 'free' | 'relay'>
 
 const DOMAINS_MAX = 2_000
 
-function customLists(options: ClassifierOptions, files: ClassifierFiles): CustomLists {
+function customLists(options: ClassifierOptions, given: CustomKeys): CustomLists {
   const read = (list: CustomListName) => {
     const keys = new Set<string>()
     for (const key of keysFrom(list, options[list] ?? [])) keys.add(key)
-    const file = files[list] ?? null
-    if (file !== null) for (const key of keysInFile(list, file)) keys.add(key)
+    for (const key of given[list] ?? []) keys.add(key)
     return keys
   }
   return {

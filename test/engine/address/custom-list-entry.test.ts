@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type CustomListName, readEntry } from '../../../src/engine/address/custom-list-file.ts'
+import { type CustomListName, readEntry } from '../../../src/engine/address/custom-list-entry.ts'
 
 const LISTS: readonly CustomListName[] = ['disposable', 'allow', 'blocked', 'spamTrap']
 
