@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 const ROOT = join(import.meta.dirname, '..')
 
 /** Lowest share of test lines in files of the first two kinds, in percent. Raise it, never lower it. */
-const SHARE_MIN = 50
+const SHARE_MIN = 79
 
 /** What users import, and what tests need to talk to a program. */
 const PUBLIC = /^src\/(index\.ts|client\/|simulator\/|platform\/)/
