@@ -371,8 +371,8 @@ const readSentKey = (c: Context<Env>, { keyHeader }: GuardRule): string | undefi
   (keyHeader === undefined ? undefined : getHeader(c, keyHeader)) ?? getHeader(c, 'authorization')
 
 /**
- * Authenticates the key in `Authorization: Bearer …`, or in the header of the route. Only a caller with the secret of a key learns
- * that it has expired or was revoked.
+ * Authenticates the key in `Authorization: Bearer …`, or in the header of the route. Only a caller
+ * with the secret of a key learns that it has expired or was revoked.
  */
 function authenticate(
   service: GuardDeps,

@@ -117,7 +117,7 @@ function unhandled(deps: ListenerDeps, error: unknown): Response {
   return refusalResponse(
     isClientError
       ? requestError('request_not_parsed')
-      : requestError('internal_error', { cause: undefined }),
+      : requestError('internal_error', { cause: error }),
     deps,
   )
 }
