@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { MINUTE } from '../../src/platform/clock.ts'
 import { createUploadService } from '../support/list-form.ts'
 import { fc, runs } from '../support/property.ts'
 import { textRow, workbookOf, workbookParts, zipOf } from '../support/workbook.ts'
@@ -15,8 +16,10 @@ const FILES = [
 
 /** Returns a function that uploads a file, which may be refused with a message only. */
 async function uploads(): Promise<(file: Uint8Array) => Promise<void>> {
-  const { upload } = await createUploadService()
+  const { upload, clock } = await createUploadService()
   return async file => {
+    // Below the limits of requests.
+    await clock.advance(MINUTE)
     const response = await upload(file, { dry_run: 'true', column: '1' })
     expect([200, 400]).toContain(response.status)
     if (response.status === 400) expect(await response.json()).toHaveProperty('error')
