@@ -129,7 +129,9 @@ export async function createEventService({
   /** Registers a webhook for verified addresses. */
   async function hook(change: object = {}): Promise<Created & { readonly path: string }> {
     const body = { url: 'https://app.test/hook', events: ['verification.completed'], ...change }
-    const { data } = (await json('/v1/webhooks', { body })) as { data: Created }
+    const answer = await json('/v1/webhooks', { body })
+    if (answer.success !== true) throw new Error(`No webhook was created: ${answer.error}`)
+    const { data } = answer as { data: Created }
     return { ...data, path: `/v1/webhooks/${data.id}` }
   }
   /** Advances the clock from timer to timer until the condition holds. */

@@ -142,9 +142,12 @@ describe('a Retry-After', () => {
     await hook({ url: 'https://app.test/other' })
     post.answer(200)
     await happen()
+    await pass(SECOND)
+    await waitUntil(() => post.sent.length === 2)
     await pass(begin + 19 * SECOND - clock.now())
     expect(post.sent.map(({ url }) => url.slice(17))).toEqual(['hook', 'other'])
     await pass(2 * SECOND)
+    await waitUntil(() => post.sent.length === 3)
     expect(post.sent.map(({ url }) => url.slice(17))).toEqual(['hook', 'other', 'hook'])
   })
 
