@@ -58,7 +58,7 @@ const ERRORS = {
   own_person: (_: NoFacts) =>
     'You cannot change your own role or remove yourself. Another admin of the account can.',
 
-  /** No person has joined, and keys could no longer sign in: nobody could use the dashboard. */
+  /** The account has no admin who can sign in, and its keys would lose the dashboard. */
   two_factor_without_admin: (_: NoFacts) =>
     'No admin of the account has accepted an invitation yet. Invite one first: API keys cannot sign in to the dashboard of an account that requires a second factor.',
 

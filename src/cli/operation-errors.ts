@@ -12,7 +12,7 @@ type Answer<Facts> =
   | ErrorCode
   | readonly [
       code: ErrorCode,
-      /** What the user can do, as a sentence. An error of a service has no facts. */
+      /** A sentence that tells the user what to do. An error that a service sent has no facts. */
       remedy: string | ((facts: Partial<Facts>) => string | null),
     ]
 

@@ -20,8 +20,8 @@ import type { ItemState, ItemTable } from './tables.ts'
 // | any but `done`      | its result is stored                                  | `done`               |
 // | `probing`           | its member releases it, or is removed                 | `queued` or `routed` |
 //
-// A `same` item has the result of the item at `same_as`, and never changes. With one process there
-// are no claims: an item stays `queued` or `routed` until its result is stored.
+// A `same` item has the result of the item at `same_as`, and never changes. A single process claims
+// nothing: an item stays `queued` or `routed` until its result is stored.
 
 // SQLite uses a partial index only if the statement contains its condition literally, so states in
 // conditions are literals, never parameters.

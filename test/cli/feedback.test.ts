@@ -143,7 +143,7 @@ describe.concurrent('ev feedback report', { timeout: 60_000 }, () => {
       outcomes: { predicted_bounces: 30, missed_bounces: 40, lost_deliveries: 20 },
       received: [{ source: 'import', delivered: 121, bounced: 70, complained: 0 }],
     })
-    // Of the replies of Google 10% are contradicted, which is no reason to doubt them.
+    // Reports contradict 10% of the replies of Google, which is too few to list them.
     expect(report.contradicted_replies).toEqual([
       {
         operator: 'microsoft-365',

@@ -245,7 +245,7 @@ describe('a list that is verified again', () => {
       previous_job_id: id,
       data: { summary: { total: 5, valid: 3, invalid: 2 } },
     })
-    // What it was before is stored with the new list.
+    // The new list stores the previous results.
     expect((await request(path, { method: 'DELETE' })).status).toBe(204)
     const changes = async (query = '') => (await json(`/v1/jobs/${job_id}/changes${query}`)).data
     expect(await changes()).toMatchObject({

@@ -48,7 +48,7 @@ export type ApiCode = keyof typeof STATUS
 type ApiErrorOptions = {
   /** Names what was refused: the code of an operation error. */
   readonly reason?: string | undefined
-  /** What the client can do, as a sentence in terms of the HTTP API. It is added to the message. */
+  /** A sentence that tells the client what to do in terms of the HTTP API. It ends the message. */
   readonly remedy?: string | undefined
   readonly retryAfterS?: number | undefined
   readonly cause?: unknown

@@ -11,7 +11,7 @@ type RequestError = {
   readonly code: ApiCode
   /** Says what was given and what is allowed. */
   readonly sentence: string
-  /** What the client can do, as a sentence in terms of the HTTP API. */
+  /** A sentence that tells the client what to do in terms of the HTTP API. */
   readonly remedy?: string | undefined
   /** Seconds after which a retry is useful. */
   readonly retryAfterS?: number | undefined

@@ -7,7 +7,7 @@ import { fakeNotify } from '../../support/notify.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { createWiredService } from '../../support/wired-service.ts'
 
-// Rows that are no addresses need no mail server.
+// These rows aren't addresses, so ev contacts no mail server for them.
 const EMAILS = Array.from({ length: 11 }, (_, n) => `row ${n}`)
 const JSON_TYPE = 'application/json'
 

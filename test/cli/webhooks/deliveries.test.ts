@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 afterAll(() => receiver.close())
 
-/** Returns the log in a folder of its own. */
+/** Copies the log to a new folder. */
 function copyOfLog(): Log {
   const home = emptyFolder()
   cpSync(join(log.home, 'data'), join(home, 'data'), { recursive: true })

@@ -107,7 +107,7 @@ export async function createHalfwayListDashboard(list: ListOptions = {}) {
   return { ...withList(services, id), release }
 }
 
-/** A dashboard with a list that nobody works on. */
+/** Creates a dashboard with a queued list that no worker takes. */
 export async function createQueuedListDashboard(
   rows: Parameters<typeof submitSimulated>[1] = MIXED,
   list: ListOptions = {},
