@@ -1,4 +1,4 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
@@ -28,6 +28,15 @@ import type { ItemState, ItemTable } from './tables.ts'
 
 /** The state of a claimed item once nothing holds it. */
 export const RELEASED = sql<ItemState>`case when operator is null then 'queued' else 'routed' end`
+
+/**
+ * Condition for the items that are `probing`. Those of a cluster have a holder, and `item_holder`
+ * finds them.
+ */
+export const isProbing = (db: Pick<Kysely<unknown>, 'getExecutor'>): RawBuilder<boolean> =>
+  isPostgres(db)
+    ? sql<boolean>`state = 'probing' and holder is not null`
+    : sql<boolean>`state = 'probing'`
 
 export type QueuedItem = Pick<ItemTable, 'position' | 'text' | 'copies'>
 

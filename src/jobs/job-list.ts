@@ -3,6 +3,7 @@ import type { Database } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/paging.ts'
 import type { Reader } from '../db/reader.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
+import { isProbing } from './item-store.ts'
 import type { Job, Metadata } from './job-store.ts'
 import type { JobState } from './tables.ts'
 
@@ -86,7 +87,7 @@ export async function getRemainingWork(
     select 'queued' as state, count(*) as items from item
       where job_id = ${jobId} and state = 'queued'
     union all select 'probing', count(*) from item
-      where job_id = ${jobId} and state = 'probing'`.execute(db)
+      where job_id = ${jobId} and ${isProbing(db)}`.execute(db)
   // Rows that wait for room at their operator have no due time.
   const waiting = await sql<WaitingOperator>`
     select operator, count(*) as items, min(coalesce(nullif(due_at, 0), ready_at)) as "dueAt"

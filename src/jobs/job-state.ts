@@ -4,7 +4,7 @@ import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
-import { RELEASED } from './item-store.ts'
+import { isProbing, RELEASED } from './item-store.ts'
 import { releaseReservation } from './job-credits.ts'
 import { getLockedJob, type Job } from './job-store.ts'
 
@@ -51,7 +51,7 @@ async function requeue(trx: Transaction<Schema>, jobId: string): Promise<void> {
     .updateTable('item')
     .set({ state: RELEASED })
     .where('job_id', '=', jobId)
-    .where('state', '=', sql.lit('probing'))
+    .where(isProbing(trx))
   // On SQLite there are no members, and each column set costs an index lookup.
   const unclaimed = isPostgres(trx)
     ? inFlight

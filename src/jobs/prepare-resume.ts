@@ -5,8 +5,8 @@ import type { Database, Trx } from '../db/database.ts'
 import { nextChunk, runChunk } from '../db/paging.ts'
 import type { Reader } from '../db/reader.ts'
 import { startsWithNul } from '../db/sql-dialect.ts'
+import { isProbing } from './item-store.ts'
 import { findJob, type Job } from './job-store.ts'
-import type { ItemState } from './tables.ts'
 
 /** Returns true if a job ended before all of its rows had a result. */
 export const isResumable = ({ state }: Job) => state === 'cancelled' || state === 'failed'
@@ -129,12 +129,12 @@ export async function reopenJob(
  * never be claimed.
  */
 async function queueErased(trx: Trx, jobId: string): Promise<void> {
-  for (const state of ['routed', 'probing'] as const) {
+  for (const condition of [sql<boolean>`state = 'routed'`, isProbing(trx)]) {
     await trx
       .updateTable('item')
       .set({ state: 'queued' })
       .where('job_id', '=', jobId)
-      .where('state', '=', sql.lit<ItemState>(state))
+      .where(condition)
       .where('operator', 'is', null)
       .execute()
   }

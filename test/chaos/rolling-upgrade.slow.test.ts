@@ -12,7 +12,7 @@ import { waitUntil } from '../support/wait.ts'
  * The last minor version, beside which this one may run (docs/upgrades.md). Until a version follows
  * 0.2.0, the commit before the last migration stands for it.
  */
-const PREVIOUS = process.env.EV_PREVIOUS ?? '83d42813'
+const PREVIOUS = process.env.EV_PREVIOUS ?? '86c75cda'
 
 const ROOT = join(import.meta.dirname, '../..')
 const LIST = { rows: 1_000, domains: 20 }

@@ -7,7 +7,7 @@ const ROWS = 4_000
  * machine: 0.4 to 0.8. Without batches it would be three or more.
  */
 const STATEMENTS_MAX = 1.5
-const WAL_BYTES_MAX = 4_300
+const WAL_BYTES_MAX = 2_500
 /** `queued` → `probing` → `done`, and a few rows for which their operator has no room. */
 const ITEM_UPDATES_MAX = 2.3
 

@@ -12,6 +12,8 @@ import {
 import { MIGRATIONS } from '../../src/db/migrate.ts'
 import { createPostgresKysely, openPool } from '../../src/db/postgres/pool.ts'
 import { TABLES } from '../../src/db/schema.ts'
+import type { CachedAnswer } from '../../src/engine/result-cache.ts'
+import { getCachedAnswers, putCachedAnswers } from '../../src/jobs/cached-answers.ts'
 import { createJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -56,6 +58,28 @@ describe.runIf(onPostgres)('a PostgreSQL database', () => {
       'select name from kysely_migration order by name',
     )
     expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
+  })
+
+  test('a crash of the server empties the cache of answers, which is not logged, and no other table', async () => {
+    const url = await empty()
+    const database = await opened(url)
+    await createJob(database, newJob('job_a'))
+    const probed = { answer: { kind: 'accepted', why: 'accepted' }, catchAll: false }
+    const answer = { probed, at: systemClock.now() } as unknown as CachedAnswer
+    await write(database, trx => putCachedAnswers(trx, new Map([['ann@a.test', answer]])))
+    expect((await getCachedAnswers(database, ['ann@a.test'])).size).toBe(1)
+    const unlogged = await ask(
+      url,
+      `
+      select relname from pg_class
+      where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`,
+    )
+    expect(unlogged).toEqual([{ relname: 'answer' }])
+    await database.close()
+    await server.restart('immediate')
+    const after = await opened(url)
+    expect((await getCachedAnswers(after, ['ann@a.test'])).size).toBe(0)
+    expect(await readJob(after, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
   test('compares all texts by bytes, and is not altered if it already does', async () => {

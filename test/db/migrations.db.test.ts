@@ -68,6 +68,8 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   if (onPostgres) {
     await sql`create index item_backup on item (job_id)`.execute(db)
     await sql`drop index item_due, item_waiting`.execute(db)
+    await sql`create index item_probing on item (job_id)`.execute(db)
+    await sql`alter table answer set logged`.execute(db)
   }
   await sql`drop index job_number`.execute(db)
   await sql`alter table job drop column number`.execute(db)

@@ -116,6 +116,9 @@ const POSTGRES_SCHEMA = [
     from information_schema.columns where table_schema = 'public'`,
   sql<{ text: string }>`select indexdef as text from pg_indexes where schemaname = 'public'`,
   sql<{ text: string }>`
+    select concat_ws(' ', relname, relpersistence) as text
+    from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`,
+  sql<{ text: string }>`
     select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) as text
     from pg_constraint where connamespace = 'public'::regnamespace and contype <> 'n'`,
 ]

@@ -32,7 +32,7 @@ describe('a reopened job', () => {
     await fileAll(database, 'job_a')
     await database.db
       .updateTable('item')
-      .set({ state: 'probing' })
+      .set({ state: 'probing', holder: onPostgres ? 'gone' : null })
       .where('position', '=', 2)
       .execute()
     await cancelJob(database, 'job_a')

@@ -10,13 +10,13 @@ export const isOutage = (error: unknown) => OUTAGES.test(codeOf(error)) || isCut
 export const isConflict = (error: unknown) => /^(40001|40P01|55P03)$/.test(codeOf(error))
 
 const OUTAGES =
-  /^(08\w{3}|53\w{3}|57(014|P0\d)|58\w{3}|25(006|P0[34])|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|EAI_AGAIN)$/
+  /^(0A000|08\w{3}|53\w{3}|57(014|P0\d)|58\w{3}|25(006|P0[34])|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|EAI_AGAIN)$/
 
 /**
- * Whether a server refused to write because it is read-only. A new connection may lead to the server
- * that was promoted.
+ * Whether a server refused a statement because it is a standby: to write (25006), or to read an
+ * unlogged table (0A000). A new connection may lead to the server that was promoted.
  */
-export const isReadOnly = (error: unknown) => codeOf(error) === '25006'
+export const isReadOnly = (error: unknown) => /^(25006|0A000)$/.test(codeOf(error))
 
 /** Errors of pg itself have no code. */
 const isCutOff = (error: unknown) =>

@@ -4,6 +4,7 @@ import { isStorageError } from '../../../src/db/database.ts'
 const withCode = (code: string) => Object.assign(new Error('x'), { code })
 
 test.each([
+  ['0A000', 'a standby, which cannot read unlogged tables'],
   ['08000', 'connection exception'],
   ['08006', 'connection failure'],
   ['08007', 'transaction resolution unknown'],
