@@ -10,6 +10,7 @@ import { EvError } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
 import { type CliContext, inCwd, type SetExitCode } from './context.ts'
 import { listsUrl } from './database-location.ts'
+import { openLiveOutput } from './live-output.ts'
 import { printJson } from './print.ts'
 import { addSettings, readConfig } from './settings.ts'
 import { table } from './table.ts'
@@ -97,8 +98,7 @@ const PLAIN_EVERY_MS = 5 * SECOND
 /** Prints the progress of a copy to stderr: one live line in a terminal, otherwise plain lines. */
 async function createCopyProgress(context: Pick<CliContext, 'stderr' | 'clock' | 'env'>) {
   const { clock } = context
-  const { LiveText } = await import('./live-text.ts')
-  const live = new LiveText(context)
+  const live = await openLiveOutput(context)
   let drawnAt = clock.monotonicNow()
   return {
     show({ table, copied, all }: CopyProgress): void {

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import { type Command, Option } from 'commander'
 import { DEFAULT_ACTION_POLICY } from '../engine/verdict/action.ts'
 import type { Include } from '../engine/verdict/present-result.ts'
@@ -202,10 +201,12 @@ async function inOrder(
 async function* textsOf(context: CliContext, addresses: readonly string[]): AsyncIterable<string> {
   for (const text of addresses) {
     if (text !== '-') yield text
-    else
+    else {
+      const { createInterface } = await import('node:readline')
       for await (const line of createInterface({ input: context.stdin })) {
         if (line.trim() !== '') yield line
       }
+    }
   }
 }
 

@@ -4,6 +4,7 @@ import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { columnName, decodeEscapes, formatCellNumber, formatDate } from './cell-text.ts'
 import type { SharedStrings } from './shared-strings.ts'
+import { COLUMNS_MAX } from './sheet-limits.ts'
 import { parseXmlInSteps } from './xml.ts'
 
 /** The parts of a workbook that cells of a sheet refer to. */
@@ -14,8 +15,6 @@ type CellContext = {
   readonly is1904: boolean
 }
 
-/** "Excel specifications and limits". */
-export const COLUMNS_MAX = 16_384
 /** The limit of a row of text (`csv/record.ts`), checked here before the row is complete. */
 const ROW_LENGTH_MAX = 1024 * 1024
 

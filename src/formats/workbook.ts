@@ -2,8 +2,9 @@ import type { Entry } from 'yauzl'
 import { EvError } from '../platform/error.ts'
 import { formatMebibytes, formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type Archive, type ExpansionLimit, limitExpansion } from './archive.ts'
+import type { Archive } from './archive.ts'
 import { isDateFormat } from './cell-text.ts'
+import { type ExpansionLimit, limitExpansion } from './expansion-limit.ts'
 import { parseXml } from './xml.ts'
 
 /** The parts of a workbook that its worksheets need. */

@@ -59,6 +59,11 @@ const VERIFY = {
   kilobytes: 1_050,
 }
 
+const BULK = [
+  ...['better-sqlite3', 'commander', 'csv-parse-sync', 'csv-stringify-sync', 'dns-packet'],
+  ...['kysely', 'kysely-migration', 'lru-cache'],
+]
+
 describe('a command loads only what it runs:', () => {
   test.each([
     { args: ['--version'], expected: [], files: 3, kilobytes: 50 },
@@ -90,5 +95,13 @@ describe('a command loads only what it runs:', () => {
     expect(loaded.packages).toEqual(VERIFY.packages)
     expect(loaded.count).toBeLessThanOrEqual(VERIFY.files)
     expect(loaded.kilobytes).toBeLessThanOrEqual(VERIFY.kilobytes)
+  })
+
+  test('bulk loads packages for workbooks only for a workbook, and a spinner only on a terminal', () => {
+    const list = join(emptyFolder(), 'list.csv')
+    writeFileSync(list, 'email\nvalid@x.example\n')
+    const { status, stderr, packages } = modulesOf('bulk', '--sandbox', list)
+    expect(status, stderr).toBe(0)
+    expect(packages).toEqual(BULK)
   })
 })

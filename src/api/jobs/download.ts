@@ -19,7 +19,8 @@ import {
   WORD_COLUMNS,
 } from '../../engine/verdict/present-result.ts'
 import { CLASSES } from '../../engine/verdict/reason.ts'
-import { createSheetWriter, zipSheet } from '../../formats/sheet-writer.ts'
+import { createSheetWriter } from '../../formats/sheet-writer.ts'
+import { zipSheet } from '../../formats/sheet-zip.ts'
 import { VOCABULARIES, type Vocabulary } from '../../formats/vocabulary/names.ts'
 import { getVocabularyColumns } from '../../formats/vocabulary/vocabulary.ts'
 import {

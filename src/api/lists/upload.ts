@@ -5,7 +5,8 @@ import { createGunzip } from 'node:zlib'
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
-import { type ListContent, openContent } from '../../formats/open-content.ts'
+import type { ListContent } from '../../formats/list-content.ts'
+import { openContent } from '../../formats/open-content.ts'
 import { AROUND_BYTES_MAX, type Upload, uploads } from '../../jobs/import/multipart-form.ts'
 import {
   FILE_BYTES_MAX,

@@ -32,7 +32,7 @@ import { isShared, listsUrl } from '../database-location.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { parseActions, parseMetadataFlags } from '../flag-values.ts'
 import { deleteStdinCopy } from '../jobs/stdin-copy.ts'
-import { LiveText } from '../live-text.ts'
+import { type LiveOutput, openLiveOutput } from '../live-output.ts'
 import { stderrLog } from '../log.ts'
 import { fitToOpenFiles } from '../open-files.ts'
 import { printJson, printMessage } from '../print.ts'
@@ -122,7 +122,7 @@ async function bulk(
   flags: BulkFlags,
   resumed: Job | null,
 ): Promise<number> {
-  const live = new LiveText(context)
+  const live = await openLiveOutput(context)
   const warn = (text: string) => live.print(`${wrapLines(`note: ${text}`, live.width)}\n`)
   const config = fitToOpenFiles(readConfig(context, flags), flags.quiet ? () => {} : warn)
   const stderr = { write: (text: string) => live.print(text) }
@@ -144,7 +144,7 @@ type BulkInput = {
   readonly config: Config
   readonly reachability: OutboundHint
   readonly lists: ListLoader
-  readonly live: LiveText
+  readonly live: LiveOutput
 }
 
 async function processList(
@@ -288,7 +288,7 @@ type BulkRun = {
   readonly job: Job
   readonly policy: ActionPolicy
   readonly reachability: OutboundHint
-  readonly live: LiveText
+  readonly live: LiveOutput
   readonly say: (text: string) => void
 }
 

@@ -16,7 +16,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { parseActions, parseMetadataFlags } from '../flag-values.ts'
-import { LiveText } from '../live-text.ts'
+import { type LiveOutput, openLiveOutput } from '../live-output.ts'
 import { printJson, printMessage } from '../print.ts'
 import { connectService, type ServiceFlags } from '../service.ts'
 import { readConfig } from '../settings.ts'
@@ -77,7 +77,7 @@ type Run = {
   readonly context: CliContext
   readonly client: EvClient
   readonly flags: RemoteFlags
-  readonly live: LiveText
+  readonly live: LiveOutput
   readonly say: (text: string) => void
   /** Aborts with the first signal. */
   readonly signal: AbortSignal
@@ -98,7 +98,7 @@ export async function bulkOnService(
   checkFailAbove(flags)
   const files = await prepareOutput(context, list, { ...flags, output, format })
   if (!flags.force) await refuseForeignFiles(null, files)
-  const live = new LiveText(context)
+  const live = await openLiveOutput(context)
   const say = (text: string) => void (flags.quiet || live.print(`${wrapLines(text, live.width)}\n`))
   let isReplayed = false
   const client = await connectService(service, {
@@ -322,7 +322,7 @@ async function download(run: Run, jobId: string, { files, format }: Output): Pro
     for (const { path, classes } of files) {
       const plain = await openSink(run.context, path)
       // A workbook arrives as one.
-      const sink = encodeSink(plain, { path, format: undefined, encode: null })
+      const sink = await encodeSink(plain, { path, format: undefined, encode: null })
       sinks.push(sink)
       await downloadTo(sink, run, jobId, { format, classes })
       await sink.close()

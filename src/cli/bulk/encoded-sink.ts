@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import type { TextEncoding } from '../../csv/encoder.ts'
-import { zipSheet } from '../../formats/sheet-writer.ts'
 import { isGzip } from './output-plan.ts'
 import type { OutputSink } from './output-sink.ts'
 import type { Format } from './row-text.ts'
@@ -20,8 +19,11 @@ type SinkForm = {
 export class UnknownCharacter extends Error {}
 
 /** Returns a sink that encodes text, and compresses it if the format or the name of the file says so. */
-export function encodeSink(sink: OutputSink, { path, format, encode }: SinkForm): OutputSink {
-  const bytes = compressSink(sink, { path, format })
+export async function encodeSink(
+  sink: OutputSink,
+  { path, format, encode }: SinkForm,
+): Promise<OutputSink> {
+  const bytes = await compressSink(sink, { path, format })
   if (encode === null) return bytes
   return {
     ...bytes,
@@ -32,8 +34,12 @@ export function encodeSink(sink: OutputSink, { path, format, encode }: SinkForm)
   }
 }
 
-function compressSink(sink: OutputSink, { path, format }: Omit<SinkForm, 'encode'>): OutputSink {
+async function compressSink(
+  sink: OutputSink,
+  { path, format }: Omit<SinkForm, 'encode'>,
+): Promise<OutputSink> {
   if (format === 'xlsx') {
+    const { zipSheet } = await import('../../formats/sheet-zip.ts')
     const input = new PassThrough()
     return transform(sink, { input, output: zipSheet(input) })
   }

@@ -116,7 +116,7 @@ async function writeFiles(
   try {
     for (const { path, classes } of files) {
       const text = createText(dialect)
-      const sink = encodeSink(await openSink(context, path), { path, format, encode })
+      const sink = await encodeSink(await openSink(context, path), { path, format, encode })
       writers.push(new FileWriter({ path, classes }, sink, text))
     }
     const counts = await writeRows(writers, list, source, options)

@@ -13,7 +13,7 @@ import { formatEstimate, formatNumber, formatProgress } from '../../platform/for
 import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { CliContext } from '../context.ts'
-import type { LiveText } from '../live-text.ts'
+import type { LiveOutput } from '../live-output.ts'
 import { timeText } from '../print.ts'
 import { wrapText } from '../width.ts'
 
@@ -40,7 +40,7 @@ export const noProgress: Progress = { show() {}, note() {}, setWait() {}, end() 
  */
 export function createProgress(
   { clock }: Pick<CliContext, 'clock'>,
-  live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
+  live: LiveOutput,
   hint = () => '',
 ): Progress {
   const rates = createJobRates(clock)
@@ -95,10 +95,7 @@ export function createProgress(
 type Counts = Pick<Job, 'done' | 'total' | Class>
 
 /** Prints the progress of a job that a service processes, in the same way. */
-export function createServiceProgress(
-  { clock }: Pick<CliContext, 'clock'>,
-  live: Pick<LiveText, 'width' | 'show' | 'print' | 'end'>,
-) {
+export function createServiceProgress({ clock }: Pick<CliContext, 'clock'>, live: LiveOutput) {
   let drawnAt = clock.monotonicNow()
   let lastWait: string | null = null
   return {

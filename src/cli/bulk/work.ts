@@ -15,7 +15,7 @@ import { type Log, silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { type CliContext, externalDepsFrom } from '../context.ts'
 import { auditServices } from '../database.ts'
-import type { LiveText } from '../live-text.ts'
+import type { LiveOutput } from '../live-output.ts'
 import { startInterruption } from '../stop-signals.ts'
 import { onFinishKey } from './finish-key.ts'
 import { createProgress, noProgress, type Progress, watchWaits } from './progress.ts'
@@ -26,7 +26,7 @@ type WorkOptions = {
   readonly wait?: boolean
   readonly sandbox?: boolean
   readonly quiet?: boolean
-  readonly live: LiveText
+  readonly live: LiveOutput
 }
 
 /**
