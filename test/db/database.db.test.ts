@@ -86,7 +86,7 @@ describe.skipIf(onPostgres)('a database', () => {
   })
 
   test('that is full says so, and works again when there is space', async () => {
-    const database = await tempDatabase()
+    const database = await tempDatabase({ file: join(tempFolder(), 'ev.sqlite') })
     const limit = (pages: number) => database.db.executeQuery(pragma(`max_page_count = ${pages}`))
     await limit(1) // Existing pages are kept.
     const big = { ...newJob('job_a'), source: 'x'.repeat(1_000_000) }

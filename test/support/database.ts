@@ -17,6 +17,7 @@ import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 import { TEMPLATE } from './postgres-setup.ts'
 import { queueJob } from './queue-job.ts'
+import { pooledSqlite } from './sqlite-pool.ts'
 
 /** Creates an empty folder, which is deleted after the test. */
 export function tempFolder(): string {
@@ -36,8 +37,8 @@ export async function tempDatabase(
   options: { clock?: Clock; file?: string } = {},
 ): Promise<Database> {
   const { clock = fakeClock(), file } = options
-  if (file === undefined && onPostgres) return pooledDatabase(clock)
-  const database = await openDatabase(tempSqlite(file ?? join(tempFolder(), 'ev.sqlite')), clock)
+  if (file === undefined) return onPostgres ? pooledDatabase(clock) : pooledSqlite(clock)
+  const database = await openDatabase(tempSqlite(file), clock)
   onTestFinished(() => database.close().catch(() => {}))
   return database
 }
