@@ -39,15 +39,23 @@ function newAjv(schemas: readonly [name: string, schema: Schema][]): Ajv2020 {
 
 function memoize(compile: (schema: Schema) => ValidateFunction): (schema: Schema) => Check {
   const checks = new Map<Schema, Check>()
+  /** Most operations have copies of the same headers and errors, and compiling takes long. */
+  const byText = new Map<string, Check>()
   return schema => {
     const known = checks.get(schema)
     if (known !== undefined) return known
-    const validate = compile(schema)
-    const check: Check = value => (validate(value) ? null : faultsOf(validate))
+    const text = JSON.stringify(schema)
+    const check = byText.get(text) ?? toCheck(compile(schema))
+    byText.set(text, check)
     checks.set(schema, check)
     return check
   }
 }
+
+const toCheck =
+  (validate: ValidateFunction): Check =>
+  value =>
+    validate(value) ? null : faultsOf(validate)
 
 const faultsOf = ({ errors }: ValidateFunction): string =>
   (errors ?? [])
