@@ -76,6 +76,9 @@ export default defineConfig({
     passWithNoTests: false,
     // Modules of src keep no state, so files share the loaded modules: a third of the CPU time.
     isolate: false,
+    // Services of tests live for milliseconds: with larger young generations of the heap, a tenth
+    // less CPU time.
+    execArgv: ['--min-semi-space-size=64', '--max-semi-space-size=64'],
     setupFiles: setup('cleanup'),
     coverage: {
       provider: 'v8',

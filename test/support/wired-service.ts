@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createAccount } from '../../src/accounts/account-store.ts'
 import { newSecret } from '../../src/accounts/key.ts'
@@ -12,12 +13,12 @@ import { openLists } from '../../src/engine/lists.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { tempFolder } from './database.ts'
+import { tempFolder, tempSqlite } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { unlimitedKey } from './service.ts'
 
 type WiredServiceOptions = Partial<ExternalDeps> & {
-  /** Default: a new SQLite file. */
+  /** Default: a new SQLite file with all tables. */
   readonly databaseUrl?: string
   readonly baseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
@@ -51,7 +52,7 @@ export async function createWiredService({
     config,
     { log: silentLog, ...deps },
     {
-      databaseUrl: databaseUrl ?? `sqlite:${dataDir}/ev.sqlite`,
+      databaseUrl: databaseUrl ?? tempSqlite(join(dataDir, 'ev.sqlite')),
       baseUrl,
       version: '0.0.0',
       timings: { ...FAST_TIMINGS, ...timings },
