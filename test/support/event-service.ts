@@ -15,7 +15,6 @@ import {
 } from '../../src/webhooks/endpoint-alerts.ts'
 import { type Deliveries, startDeliveries } from '../../src/webhooks/start-deliveries.ts'
 import type { FakeClock } from './clock.ts'
-import { onPostgres } from './database.ts'
 import { fakeNotify } from './notify.ts'
 import { createTestService } from './service.ts'
 import { drainEventLoop } from './wait.ts'
@@ -39,12 +38,6 @@ type Alerts = ReturnType<typeof startEndpointAlerts>
 
 /** Only ends tests that cannot pass. */
 const TIMEOUT_MS = 50_000
-/**
- * Turns of the event loop before the clock is advanced. Work that gives way to requests takes more
- * of them on a busy machine, and the clock must not run ahead of it.
- */
-const TURNS = 200
-const STEP_MS = 20
 const STEP_MAX_MS = 10_000
 
 /** A delivery as in the log of its webhook. */
@@ -138,11 +131,10 @@ export async function createEventService({
   async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
     const endAt = performance.now() + TIMEOUT_MS
     for (;;) {
-      await drainEventLoop(TURNS)
+      await drainEventLoop()
       if (await condition()) return
       if (performance.now() > endAt) throw new Error(`The condition did not hold: ${condition}`)
-      // The statements of PostgreSQL take no time of this clock.
-      await clock.advance(onPostgres ? STEP_MS : Math.min(clock.untilNextMs, STEP_MAX_MS))
+      await clock.advance(Math.min(clock.untilNextMs, STEP_MAX_MS))
     }
   }
   let addresses = 0
@@ -187,7 +179,7 @@ export async function createEventService({
         await drainEventLoop()
         left -= stepMs
       }
-      await drainEventLoop(TURNS)
+      await drainEventLoop(60)
     },
     patch: (path: string, body: object) => request(path, { method: 'PATCH', body }),
   }

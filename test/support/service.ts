@@ -104,6 +104,9 @@ export async function createTestService({
   const post = fakeTransport()
   const secretBox = createSecretBox('a secret of tests', random)
   const parts = { database, clock, random, log, secretBox, post }
+  const priority = new Priority(systemClock)
+  // Imports would wait in real time, in which any time of the fake clock could pass.
+  priority.stop()
   let stopping = false
   /** Starts a worker like that of a service, for real and simulated lists. */
   function startWorker(): JobWorker {
@@ -135,7 +138,7 @@ export async function createTestService({
     ledger,
     limits,
     worker: given.works ? startWorker() : worker,
-    priority: new Priority(systemClock),
+    priority,
     resolver: zone,
     transport: post,
     download: createDownload({

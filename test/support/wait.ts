@@ -1,9 +1,20 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import { areStatementsOpen, statementsAnswered } from './statements.ts'
 
-/** Runs every promise that can continue without a timer. */
+/** Runs every promise that can continue without a timer, and every statement of PostgreSQL. */
 export async function drainEventLoop(turns = TURNS): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await setImmediate()
+  const endAt = performance.now() + STATEMENTS_MAX_MS
+  for (let turn = 0; turn < turns; turn++) {
+    if (areStatementsOpen() && performance.now() < endAt) {
+      await statementsAnswered(endAt - performance.now())
+      turn = 0
+    }
+    await setImmediate()
+  }
 }
+
+/** Only ends the wait for a statement that waits for a lock of the test. */
+const STATEMENTS_MAX_MS = 200
 
 /** More turns than any chain of promises between two timers needs. */
 const TURNS = 12

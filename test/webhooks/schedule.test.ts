@@ -135,6 +135,22 @@ describe('a Retry-After', () => {
     await waitUntil(() => post.sent.length === 2)
   })
 
+  test.each([429, 503])('with %i delays everything for its webhook', async status => {
+    const service = await withFailed(answered(status, { 'retry-after': '20' }), { timings: {} })
+    const { post, clock, happen, hook, pass } = service
+    const begin = clock.now()
+    await hook({ url: 'https://app.test/other' })
+    post.answer(200)
+    await happen()
+    await pass(SECOND)
+    await waitUntil(() => post.sent.length === 2)
+    await pass(begin + 19 * SECOND - clock.now())
+    expect(post.sent.map(({ url }) => url.slice(17))).toEqual(['hook', 'other'])
+    await pass(2 * SECOND)
+    await waitUntil(() => post.sent.length === 3)
+    expect(post.sent.map(({ url }) => url.slice(17))).toEqual(['hook', 'other', 'hook'])
+  })
+
   test('with 503 delays others by an hour at most, and not once the URL changes', async () => {
     for (const isMoved of [false, true]) {
       const timings = { deliveries: { duePollMs: 20 * SECOND } }
