@@ -19,8 +19,8 @@ export type BatcherOptions<T, R> = {
   readonly sizeMin?: number | (() => number)
   /** Longest wait of the first item. Default: the batch runs at the end of the event loop turn. */
   readonly waitMs?: number
-  /** Delays a batch for as long as each turn of the event loop adds items. */
-  readonly whileBusy?: boolean
+  /** Delays a batch until this many turns of the event loop in a row add no item. */
+  readonly quietTurns?: number
   /** Weight of an item in `sizeMin`, `sizeMax` and `sizePending`. Default: 1. */
   readonly sizeOf?: (item: T) => number
   /** A later item with the same key replaces a queued one, and both callers get its result. */
@@ -169,11 +169,13 @@ export class Batcher<T, R = undefined> {
   async #awaitTurn(): Promise<void> {
     if (this.#isTurnPlanned) return
     this.#isTurnPlanned = true
-    let before: number
+    const { quietTurns = 0 } = this.#options
+    let quiet = 0
     do {
-      before = this.#queue.length
+      const before = this.#queue.length
       await yieldBatched()
-    } while (this.#options.whileBusy && this.#queue.length > before)
+      quiet = this.#queue.length > before ? 0 : quiet + 1
+    } while (quiet < quietTurns)
     this.#isTurnPlanned = false
     if (!this.#isRunning) this.#onDue()
   }

@@ -202,7 +202,7 @@ export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
   const batcher = new Batcher<NewAttempt, boolean>({
     clock,
     sizeMax: BATCH_MAX,
-    whileBusy: true,
+    quietTurns: 1,
     async run(attempts) {
       const write = () =>
         writeConcurrent(database, trx =>

@@ -97,17 +97,26 @@ describe('a batch', () => {
     expect(written.at(-1)).toEqual({ items: [21], attempt: 1 })
   })
 
-  test('with whileBusy is delayed as long as each turn adds items', async () => {
-    const { batcher, sizes } = bench(undefined, { whileBusy: true })
-    const arrive = (n: number) =>
-      setImmediate(() => {
-        if (n < 3) arrive(n + 1)
-        void batcher.add(n)
-      })
-    arrive(1)
-    await drainEventLoop()
-    expect(sizes()).toEqual([3])
-  })
+  const BUSY = [
+    { adds: 'each turn adds one', quietTurns: 1, turns: [1, 1, 1], expected: [3] },
+    { adds: 'a turn adds none', quietTurns: 1, turns: [1, 0, 1], expected: [1, 1] },
+    { adds: 'every other turn adds one', quietTurns: 2, turns: [1, 0, 1, 0, 1], expected: [3] },
+    { adds: 'two turns in a row add none', quietTurns: 2, turns: [1, 0, 0, 1], expected: [1, 1] },
+  ]
+  test.each(BUSY)(
+    'waits for $quietTurns quiet turns: if $adds, the sizes are $expected',
+    async ({ quietTurns, turns, expected }) => {
+      const { batcher, sizes } = bench(undefined, { quietTurns })
+      const arrive = ([count = 0, ...later]: readonly number[]) =>
+        setImmediate(() => {
+          if (later.length > 0) arrive(later)
+          for (let n = 0; n < count; n++) void batcher.add(n)
+        })
+      arrive(turns)
+      await drainEventLoop()
+      expect(sizes()).toEqual(expected)
+    },
+  )
 
   test('returns to each caller its own result or error', async () => {
     const batcher = new Batcher<number, string>({

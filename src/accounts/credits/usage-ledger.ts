@@ -102,6 +102,11 @@ const WRITE_MAX = 1_000
  * which on SQLite blocks the event loop.
  */
 const WRITE_MIN = 64
+/**
+ * A request is counted in its limits one turn of the event loop before it has an entry here: after
+ * one quiet turn the next entries are often on their way.
+ */
+const QUIET_TURNS = 2
 /** A full disk rarely recovers faster. */
 const RETRY_MS = SECOND
 /**
@@ -127,7 +132,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     clock,
     sizeMin: WRITE_MIN,
     sizeMax: WRITE_MAX,
-    whileBusy: true,
+    quietTurns: QUIET_TURNS,
     retryMs: RETRY_MS,
     async run(entries, attempt) {
       await writeEntries(entries, attempt)

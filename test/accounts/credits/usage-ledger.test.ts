@@ -24,6 +24,7 @@ import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 import { resultOf } from '../../support/result.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const PLANS = mergePlans({ free: { creditsPerDay: 20 } })
 const FREE = findPlan(PLANS, 'free')
@@ -524,6 +525,7 @@ describe('while nothing can be written', () => {
     const faults = [full(), full()]
     const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
     const written = ledger.settle(settled(await held(before)))
+    await drainEventLoop()
     await clock.advance(2_000)
     await written
     expect(logged.map(([text]) => text)).toEqual(
@@ -543,6 +545,7 @@ describe('while nothing can be written', () => {
     const begun = await held(before)
     const written = ledger.settle(settled(await held(before)))
     const rejection = expect(written).rejects.toThrow('disk full')
+    await drainEventLoop()
     await clock.advance(2_000)
     await rejection
     await expect(held(ledger)).rejects.toThrow('disk full')
@@ -563,6 +566,7 @@ describe('while nothing can be written', () => {
     const faults = [full()]
     const ledger = createUsageLedger({ ...deps, database: failing(database, () => faults.shift()) })
     ledger.giveBack('acc_a', await held(before))
+    await drainEventLoop()
     await clock.advance(1_000)
     await ledger.flushed()
     expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
