@@ -159,7 +159,7 @@ describe.concurrent('ev bulk', () => {
   test('checks custom lists before it reads the input', async () => {
     const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
     const args = [...BULK, ...simulatorFlags(simulator), '--allow-file', 'own.txt']
-    const { code, stderr } = await runEv(args, { home })
+    const { code, stderr } = await runEv(args, { home, isFirst: true })
     expect({ code, stderr }).toEqual({
       code: 78,
       stderr: expect.stringMatching(/^error: The list .*own\.txt has "foo bar" on line 1\. /),

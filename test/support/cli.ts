@@ -6,6 +6,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { clearLine, cursorTo, moveCursor } from 'node:readline'
 import { PassThrough, Writable } from 'node:stream'
 import { COMMAND_NAMES } from '../../src/cli/command-table.ts'
@@ -15,6 +16,7 @@ import { run } from '../../src/cli/run.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { onFileFinished } from './cleanup.ts'
+import { tempSqlite } from './database.ts'
 import type { Ran } from './home.ts'
 
 export { emptyFolder, type Ran, simulatorFlags } from './home.ts'
@@ -30,6 +32,8 @@ export type CliOptions = {
   readonly columns?: number
   /** A DNS lookup or a connection of the command throws, and its exit code is 99. */
   readonly offline?: boolean
+  /** Whether the command creates the tables of its database. */
+  readonly isFirst?: boolean
   /** Overrides of the context of `memoryContext`, such as the clock. */
   readonly context?: Partial<Omit<CliContext, 'signals'>>
 }
@@ -67,6 +71,9 @@ export function withRelativePaths(ran: Ran, home: string): Ran {
   return { ...ran, stdout: strip(ran.stdout), stderr: strip(ran.stderr) }
 }
 
+/** Commands that create the database if there is none. */
+const CREATING = new Set(['bulk', 'serve'])
+
 const running = new Set<RunningCli>()
 
 /** Stops a service that a failed test left running. */
@@ -76,8 +83,14 @@ async function endWithFile(one: RunningCli): Promise<void> {
   await one.ended.catch(() => {})
 }
 
-/** Starts `ev` in this process. */
+/**
+ * Starts `ev` in this process. Unless `isFirst` is set, a command that would create the database of
+ * `data` finds one with all tables: creating them takes longer than most lists.
+ */
 export function startEv(args: readonly string[], options: CliOptions): RunningCli {
+  const [command = '', action] = args
+  const creates = CREATING.has(command) || (command === 'accounts' && action === 'create')
+  if (creates && options.isFirst !== true) tempSqlite(join(options.home, 'data', 'ev.sqlite'))
   const memory = memoryContext(options)
   const { stdin, stdout, stderr, signals } = memory.context
   const before = listenersOf(memory.context)

@@ -35,11 +35,18 @@ async function serve(
     home = emptyFolder(),
     environment = {},
     clock = systemClock,
-  }: { home?: string; environment?: Record<string, string>; clock?: Clock } = {},
+    isFirst = false,
+  }: {
+    home?: string
+    environment?: Record<string, string>
+    clock?: Clock
+    isFirst?: boolean
+  } = {},
 ): Promise<Serving> {
   const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], {
     home,
     environment,
+    isFirst,
     context: { clock },
   })
   await ran.printed('API documentation:', 'stderr')
@@ -142,7 +149,7 @@ describe.concurrent('--host and --port', () => {
 
 describe.concurrent('the first start', () => {
   test('creates an account and prints a key with all scopes; the next start prints none', async () => {
-    const first = await serve()
+    const first = await serve([], { isFirst: true })
     expect(isWellFormed(first.key)).toBe(true)
     expect((await first.ask('/v1/verify/single', verify())).status).toBe(200)
     expect(await (await first.ask('/v1/credits')).json()).toMatchObject({
