@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../src/accounts/key.ts'
 import type { Scope } from '../../src/accounts/key-rights.ts'
-import { DAY } from '../../src/platform/clock.ts'
+import { DAY, SECOND } from '../../src/platform/clock.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 import { createTestService } from '../support/service.ts'
 
@@ -374,6 +374,19 @@ describe('deleting a key', () => {
     const answers = await Promise.all([remove('key_1'), remove('key_2')])
     expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 409])
   })
+})
+
+test('a key is read from the database once a second', async () => {
+  const { request, database, clock } = await createTestService()
+  const status = async () => (await request('/v1/keys')).status
+  expect(await status()).toBe(200)
+  // As another process does, without notifying this one.
+  await database.db.updateTable('api_key').set({ revoked_at: clock.now() }).execute()
+  await database.db.deleteFrom('key_secret').execute()
+  await clock.advance(SECOND - 1)
+  expect(await status()).toBe(200)
+  await clock.advance(1)
+  expect(await status()).toBe(401)
 })
 
 describe('a session of a key', () => {

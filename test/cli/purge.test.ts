@@ -3,14 +3,16 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DAY, systemClock } from '../../src/platform/clock.ts'
+import { formatBytes } from '../../src/platform/format.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
+import { type CliOptions, emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
 import { request, startService } from '../support/cli-service.ts'
 import { HERE, homeWith, newKey, read } from '../support/cli-webhooks.ts'
 import { shiftedClock } from '../support/clock.ts'
@@ -19,6 +21,10 @@ import { startReceiver } from '../support/http-receiver.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
+
+/** Rows that are no addresses, about 570 bytes each in the database. */
+const nobodies = (count: number) =>
+  Array.from({ length: count }, (_, n) => `nobody ${n} at good.test\n`).join('')
 
 let simulator: Simulator
 beforeAll(async () => {
@@ -41,10 +47,15 @@ async function homeAfter(list = LIST): Promise<string> {
   return home
 }
 
-async function bulk(home: string, list: string, output = 'out.csv') {
+async function bulk(
+  home: string,
+  list: string,
+  output = 'out.csv',
+  context: CliOptions['context'] = {},
+) {
   writeFileSync(join(home, 'list.csv'), list)
   const args = ['bulk', 'list.csv', '-o', output, '--quiet', '--data-dir', 'data']
-  return runEv([...args, ...simulatorFlags(simulator)], { home })
+  return runEv([...args, ...simulatorFlags(simulator)], { home, context })
 }
 
 const purge = (home: string, ...args: string[]) => purgeAfter(0, home, ...args)
@@ -104,9 +115,24 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
   })
 
+  test('prints no size that rounds to the same value', async () => {
+    const home = await homeAfter(`${LIST}${nobodies(50)}`)
+    const clock = shiftedClock(systemClock)
+    clock.pass(3 * DAY)
+    await bulk(home, `email\n${nobodies(1_400)}`, 'later.csv', { clock })
+    // Nothing is old enough: this only compacts the file.
+    await purgeAfter(3, home, '--keep-results', '4')
+    const size = () => statSync(join(home, 'data/ev.sqlite')).size
+    const before = size()
+    const { stdout } = await purgeAfter(3, home, '--keep-results', '2')
+    expect(size()).toBeLessThan(before)
+    expect([before, size()].map(formatBytes)).toEqual(['1.2 MB', '1.2 MB'])
+    expect(stdout).toMatch(/^Deleted:\n {2}1 finished list of 53 rows: job_\w+\n/)
+    expect(stdout).not.toContain('shrank')
+  })
+
   test('--all deletes all finished lists and answers, leaves no byte of an address, and shrinks the file', async () => {
-    const rows = Array.from({ length: 1_500 }, (_, n) => `nobody ${n} at good.test`)
-    const home = await homeAfter(`${LIST}${rows.join('\n')}\n`)
+    const home = await homeAfter(`${LIST}${nobodies(1_500)}`)
     const { stdout } = await purge(home, '--all')
     expect(stdout).toMatch(/^Deleted:\n {2}1 finished list of 1,503 rows: job_\w+\n/)
     expect(stdout).toMatch(/The database shrank from \d\.\d MB to \d+ KB\.\n$/)

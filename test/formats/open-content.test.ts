@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
+import { openContent } from '../../src/formats/open-content.ts'
 import { emptyFolder, runEv } from '../support/cli.ts'
 import { createUploadService } from '../support/list-form.ts'
 import { textRow, workbookOf, workbookParts, zipOf } from '../support/workbook.ts'
@@ -431,5 +432,28 @@ describe('a decompression bomb', () => {
     ],
   ])('%s ends at 200 times the size of the file', async (_, file) => {
     expect(await errorOf(await file())).toMatch(/more than 200 times its size/)
+  })
+})
+
+describe('a compressed list', () => {
+  const TEXT = 'ann@a.test\n'.repeat(1_000)
+
+  async function expand(file: Uint8Array, expandedBytesMax: number): Promise<number> {
+    const path = join(emptyFolder(), 'list')
+    writeFileSync(path, file)
+    let bytes = 0
+    const content = await openContent(path, { expandedBytesMax })
+    for await (const chunk of content.read()) bytes += chunk.byteLength
+    return bytes
+  }
+
+  test.each<[string, () => Promise<Uint8Array>]>([
+    ['gzip', async () => gzipSync(TEXT)],
+    ['ZIP', () => zipOf({ 'a.csv': TEXT })],
+  ])('of %s has a maximum size when it is expanded', async (_, file) => {
+    expect(await expand(await file(), TEXT.length)).toBe(TEXT.length)
+    await expect(expand(await file(), TEXT.length - 1)).rejects.toThrow(
+      /^The list is larger than \S+ MiB when it is expanded, the limit for a compressed list\. Split it\.$/,
+    )
   })
 })

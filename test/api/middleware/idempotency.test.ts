@@ -1,14 +1,16 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/platform/clock.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { MIXED } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }
 
 /** A service, requests that create API keys, and the number of keys that they have created. */
-async function making() {
-  const h = await createTestService()
+async function making(zone: Readonly<Record<string, ZoneEntry>> = {}) {
+  const h = await createTestService({ engine: { zone } })
   const ask = (key: string | null, o: Parameters<typeof h.request>[1] & { path?: string } = {}) =>
     h.request(o.path ?? '/v1/keys', {
       body: NEW,
@@ -77,6 +79,31 @@ describe('the same request under the same key', () => {
     Object.assign(service, { secretBox })
     expect((await ask('k')).status).toBe(201)
     expect(await things()).toBe(1)
+  })
+})
+
+describe('a response that cannot be stored', () => {
+  const HOOK = { url: 'https://app.test/hook', events: ['batch.completed'] }
+
+  test.each<[string, object, table: 'api_key' | 'webhook' | 'job']>([
+    ['/v1/keys', NEW, 'api_key'],
+    ['/v1/webhooks', HOOK, 'webhook'],
+    ['/v1/verify/batch', { emails: MIXED }, 'job'],
+  ])('leaves nothing of its request: %s', async (path, body, table) => {
+    const { ask, database, credits } = await making({ 'app.test': { A: ['8.8.8.8'] } })
+    const state = async () => [
+      await database.db.selectFrom(table).select('id').execute(),
+      await credits(),
+    ]
+    const run = (statement: string) => sql.raw(statement).execute(database.db)
+    const before = await state()
+    await run("create trigger full before insert on replay begin select raise(abort, 'full'); end")
+    expect((await ask('k', { path, body })).status).toBe(500)
+    expect(await state()).toEqual(before)
+    await run('drop trigger full')
+    const answer = await ask('k', { path, body })
+    expect([answer.ok, answer.headers.get('Idempotency-Replayed')]).toEqual([true, null])
+    expect((await state())[0]).toHaveLength((before[0] as unknown[]).length + 1)
   })
 })
 

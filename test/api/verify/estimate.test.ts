@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SCORES } from '../../../src/api/verify/verify.ts'
 import { REASONS, VERDICT_BY_REASON } from '../../../src/engine/verdict/reason.ts'
+import { createUploadService } from '../../support/list-form.ts'
 import { users } from '../../support/recipients.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -38,6 +39,17 @@ describe('the estimated time', () => {
     [2_000, '2 minutes'],
   ])('of %d addresses at one operator is %s', async (addresses, words) => {
     expect(await estimate({ 'a.test': addresses })).toBe(words)
+  })
+
+  test('of 50,000 addresses is 42 minutes, before they are submitted', async () => {
+    const { upload } = await createUploadService({
+      engine: { engine: { sessionsPerSecond: 1 } },
+    })
+    const list = `email\n${users(50_000).join('\n')}\n`
+    expect(await (await upload(list, { dry_run: 'true' })).json()).toMatchObject({
+      rows: 50_000,
+      estimated_time: '42 minutes',
+    })
   })
 
   test('is that of the slowest operator, as all are probed at the same time', async () => {
