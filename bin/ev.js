@@ -1,9 +1,13 @@
 #!/usr/bin/env node
 // Plain JavaScript that any version of Node can parse: checks the version, then runs the command
 // line.
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
+
+// Imports of these modules would read all of their properties, which takes 5 ms.
+const require = createRequire(import.meta.url)
+const { existsSync } = require('node:fs')
+const { dirname, join } = require('node:path')
+const { fileURLToPath } = require('node:url')
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const main = join(root, 'dist/program/main.js')

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import type { EventEmitter } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
@@ -75,6 +74,8 @@ function isInForeground(): boolean {
     const [, , group, , , foreground] = fields
     return group !== undefined && group === foreground
   }
+  // Not imported: a start without it takes 4 ms less.
+  const { spawnSync } = process.getBuiltinModule('node:child_process')
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${process.pid}`], { encoding: 'utf8' })
   return stdout.includes('+')
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { rolldown } from 'rolldown'
+import { builtinModules } from './bundle.mjs'
 import { FOLDER as BUNDLED } from './dependencies.mjs'
 import { closureOf, importsOf } from './modules.mjs'
 
@@ -22,7 +23,7 @@ export async function bundleProgram(dist, target, entries, toExternal = () => nu
     input: Object.fromEntries(input),
     platform: 'node',
     external: id => !id.startsWith('.') && !isAbsolute(id) && !id.startsWith(HELPERS),
-    plugins: [compiledModules(dist, toExternal)],
+    plugins: [compiledModules(dist, toExternal), builtinModules],
     preserveEntrySignatures: false,
     // A module that is also loaded statically is there at once; the source need not know.
     checks: { ineffectiveDynamicImport: false },
@@ -31,6 +32,7 @@ export async function bundleProgram(dist, target, entries, toExternal = () => nu
     dir: target,
     format: 'es',
     sourcemap: true,
+    comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: `${FOLDER}/[name].js`,
     codeSplitting: groupsOf(dist),
