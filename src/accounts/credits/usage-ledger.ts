@@ -101,7 +101,7 @@ const WRITE_MAX = 1_000
  * While requests arrive, a transaction waits for this many entries: each commit waits for the disk,
  * which on SQLite blocks the event loop.
  */
-const WRITE_MIN = 64
+const WRITE_MIN = 128
 /**
  * A request is counted in its limits one turn of the event loop before it has an entry here: after
  * one quiet turn the next entries are often on their way.

@@ -16,7 +16,7 @@ const STARTS_PER_BUSY_TURN = 2
  * Up to this many running verifications keep turns short: they start at once unless clients
  * connect.
  */
-const RUNNING_FREE = 64
+const RUNNING_FREE = 128
 /** Starts in a turn above `RUNNING_FREE`. */
 const STARTS_PER_TURN = 32
 /** A longer turn has enough work: no more starts than while clients connect. */
