@@ -142,7 +142,11 @@ export type Claimable = {
   readonly operators: readonly string[]
 }
 
-/** Returns what these lists have for a member with these egresses, in two statements. */
+/**
+ * Returns what these lists have for a member with these egresses, in two statements. The subqueries
+ * are sorted as their index is and read one row each: for `exists`, the server could read all rows
+ * of all lists into a hash table.
+ */
 export async function findClaimable(
   database: Database,
   o: {
@@ -155,13 +159,15 @@ export async function findClaimable(
   const lists = typedJsonRows(o.lists, '"jobId" text, "isFinishing" boolean')
   const { rows } = await sql<Omit<Claimable, 'operators'>>`
     select "jobId",
-      exists (select 1 from item where job_id = "jobId" and state = 'queued') as "hasQueued",
+      (select position from item where job_id = "jobId" and state = 'queued'
+        order by ${DOMAIN_KEY}, position limit 1) is not null as "hasQueued",
       case when "isFinishing"
-        then exists (select 1 from item where job_id = "jobId" and state = 'routed')
-        else exists (
-          select 1 from item where job_id = "jobId" and state = 'routed'
-            and due_at > ${NO_ROOM_DUE_AT} and due_at <= ${o.now}
-            and ${mayProbe(database, o.egresses)}) end as "hasDue"
+        then (select position from item where job_id = "jobId" and state = 'routed'
+          order by due_at limit 1)
+        else (select position from item where job_id = "jobId" and state = 'routed'
+          and due_at > ${NO_ROOM_DUE_AT} and due_at <= ${o.now}
+          and ${mayProbe(database, o.egresses)}
+          order by due_at limit 1) end is not null as "hasDue"
     from ${lists}`.execute(reader)
   const { rows: waiting } = await sql<{ jobId: string; operator: string }>`
     with recursive waiting(job_id, operator) as (

@@ -44,6 +44,7 @@ import { countUnverified } from '../../../src/jobs/prepare-resume.ts'
 import { countBreakdown } from '../../../src/jobs/results/breakdown.ts'
 import { findResults, resultPage } from '../../../src/jobs/results/result-store.ts'
 import { dueSchedules, listSchedules } from '../../../src/jobs/schedules/schedule-store.ts'
+import { countWaitingAt, unroutedRows } from '../../../src/jobs/waits/backlog.ts'
 import { verificationRow } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { ofJob } from '../../support/job-rows.ts'
@@ -84,7 +85,17 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists uses its ind
     [
       'what can be claimed',
       db => findClaimable(db, { lists: [{ ...job, isFinishing: false }], egresses: ['a'], now: 9 }),
-      /item_queued[\s\S]*item_due[\s\S]*item_waiting/,
+      /Limit[\s\S]*item_queued[\s\S]*Limit[\s\S]*item_due[\s\S]*Limit[\s\S]*item_due[\s\S]*item_waiting/,
+    ],
+    [
+      'the rows of other jobs that are not routed',
+      db => unroutedRows(db, 'job_7'),
+      /item_queued[\s\S]*job_id < [\s\S]*item_queued[\s\S]*job_id > /,
+    ],
+    [
+      'the rows of other jobs that wait for an operator',
+      db => countWaitingAt(db, 'op_3', 'job_7'),
+      /item_routed[\s\S]*job_id < [\s\S]*item_routed[\s\S]*job_id > /,
     ],
     ['releasing a share', db => releaseShare(db, { jobId: 'job_7', holder: 'm' }), /item_holder/],
     ['the egresses of pinned items', db => pinnedItems(db, 'job_7'), /item_bound/],
