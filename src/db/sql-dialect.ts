@@ -1,5 +1,5 @@
 import { type Kysely, PostgresAdapter, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { encodeJson } from './postgres/encoding.ts'
+import { encodeArray, encodeJson } from './postgres/encoding.ts'
 import type { Reader } from './reader.ts'
 import type { Schema } from './schema.ts'
 
@@ -19,11 +19,21 @@ export const jsonRows = (db: Reader, rows: readonly unknown[]): RawBuilder<unkno
     : sql`json_each(${JSON.stringify(rows)}) as each`
 
 /**
- * As `jsonRows`, with typed columns such as `id bigint, name text`: each row is parsed once,
- * however often the statement reads it. PostgreSQL only.
+ * As `jsonRows`, with typed columns such as `id bigint, name text`: an array per column, which the
+ * server reads with half of the time for JSON. PostgreSQL only.
  */
-export const typedJsonRows = (rows: readonly object[], columns: string): RawBuilder<unknown> =>
-  sql`json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${sql.raw(columns)})`
+export function typedRows(rows: readonly object[], columns: string): RawBuilder<unknown> {
+  const list = columns.split(',').map(column => {
+    const [, name = '', type = ''] = /^\s*"?(\w+)"? (\w+)\s*$/.exec(column) ?? []
+    return { name, type }
+  })
+  const arrays = list.map(({ name, type }) => {
+    const values = rows.map(row => row[name as keyof typeof row])
+    return sql`cast(${encodeArray(values)} as ${sql.raw(type)}[])`
+  })
+  const names = list.map(({ name }) => sql.id(name))
+  return sql`unnest(${sql.join(arrays)}) as each(${sql.join(names)})`
+}
 
 /** Passes texts in one parameter, for `in`. */
 export const inArray = (db: Reader, texts: readonly string[]): RawBuilder<unknown> =>

@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
+import { isPostgres, typedRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
@@ -62,7 +62,7 @@ export async function putCachedAnswers(
   if (rows.length === 0) return
   await sql`
     insert into answer (address_key, remembered, keep_until)
-    select * from ${typedJsonRows(rows, 'address_key text, remembered text, keep_until bigint')}
+    select * from ${typedRows(rows, 'address_key text, remembered text, keep_until bigint')}
     on conflict (address_key) do update
       set remembered = excluded.remembered, keep_until = excluded.keep_until`.execute(trx)
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Database, writeAsyncCommit, writeConcurrent } from '../db/database.ts'
 import { serverTime } from '../db/server-time.ts'
-import { inArray, typedJsonRows } from '../db/sql-dialect.ts'
+import { inArray, typedRows } from '../db/sql-dialect.ts'
 import { RELEASED, type StoredItem } from './item-store.ts'
 import { findLockedJob } from './job-store.ts'
 
@@ -156,7 +156,7 @@ export async function findClaimable(
   },
 ): Promise<Claimable[]> {
   const { reader } = database
-  const lists = typedJsonRows(o.lists, '"jobId" text, "isFinishing" boolean')
+  const lists = typedRows(o.lists, '"jobId" text, "isFinishing" boolean')
   const { rows } = await sql<Omit<Claimable, 'operators'>>`
     select "jobId",
       (select position from item where job_id = "jobId" and state = 'queued'

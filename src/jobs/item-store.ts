@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
+import { isPostgres, typedRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
 import { decodeResult } from '../engine/verdict/stored-result.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
@@ -153,7 +153,7 @@ async function storeAllRoutes(
   await sql`
     update item set state = 'routed', operator = each.operator,
       domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${typedJsonRows(routed, 'position bigint, operator text, domain text, route text')}
+    from ${typedRows(routed, 'position bigint, operator text, domain text, route text')}
     where ${matchItem(jobId, routed)} and state = 'queued'`.execute(trx)
 }
 
@@ -195,7 +195,9 @@ export async function recordResults(
 }
 
 const toParameters = ({ result, class: klass, jobId, position, fence }: Recorded) =>
-  isHeld(fence) ? [result, klass, jobId, position, fence.holder] : [result, klass, jobId, position]
+  fence !== undefined && 'holder' in fence
+    ? [result, klass, jobId, position, fence.holder]
+    : [result, klass, jobId, position]
 
 /** The statement for one result on SQLite, where each column set costs an index lookup. */
 const toRecordText = (clear: string, fence: string) =>
@@ -209,7 +211,8 @@ const RECORD_TEXTS: Readonly<Record<Fence['state'] | 'any', string>> = {
   probing: toRecordText(', holder = null', " and state = 'probing' and holder = ?"),
 }
 
-const isHeld = (fence: Fence | undefined) => fence !== undefined && 'holder' in fence
+const getHolder = (fence: Fence | undefined): string | null =>
+  fence !== undefined && 'holder' in fence ? fence.holder : null
 
 async function recordAll(
   trx: Transaction<Schema>,
@@ -219,7 +222,8 @@ async function recordAll(
   const all = recorded.map(({ jobId, position, fence, result, class: klass }, index) => ({
     jobId,
     position,
-    fence,
+    fenceState: fence?.state ?? null,
+    fenceHolder: getHolder(fence),
     result,
     class: klass,
     index,
@@ -228,7 +232,7 @@ async function recordAll(
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
         accepted = null, latest_result = null, holder = null
-      from ${typedJsonRows(rows, `"jobId" text, ${FENCED}, index integer, result text, class text`)}
+      from ${typedRows(rows, `"jobId" text, ${FENCED}, index integer, result text, class text`)}
       where item.job_id = each."jobId" and item.position = each.position
         and state <> 'done' and ${FENCE_HOLDS}
       returning each.index as index`.execute(trx)
@@ -287,7 +291,12 @@ async function postponeAll(
   jobId: string,
   postponed: readonly (Postponed & { readonly refused: string | null })[],
 ): Promise<void> {
-  for (const rows of withoutDuplicates(postponed, ({ position }) => position)) {
+  const all = postponed.map(row => ({
+    ...row,
+    fenceState: row.fence?.state ?? null,
+    fenceHolder: getHolder(row.fence),
+  }))
+  for (const rows of withoutDuplicates(all, ({ position }) => position)) {
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
         egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null,
@@ -298,8 +307,8 @@ async function postponeAll(
         latest_result = case when each.latest is null then latest_result
           when (each.latest ->> 'isProbed')::boolean then each.latest ->> 'result'
           else coalesce(latest_result, each.latest ->> 'result') end
-      from ${typedJsonRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text, latest json, route json, "readyAt" bigint`)}
-      where ${matchItem(jobId, rows)} and (fence is not null or state = 'probing')
+      from ${typedRows(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text, latest json, route json, "readyAt" bigint`)}
+      where ${matchItem(jobId, rows)} and ("fenceState" is not null or state = 'probing')
         and ${FENCE_HOLDS}`.execute(trx)
   }
 }
@@ -325,9 +334,9 @@ function matchItem(jobId: string, rows: readonly { readonly position: number }[]
 const CLAIMED = { state: 'probing' } as const
 
 /** Columns of rows that may have a fence. */
-const FENCED = 'position bigint, fence json'
-const FENCE_HOLDS = sql`(fence is null or (state = fence ->> 'state'
-  and holder is not distinct from fence ->> 'holder'))`
+const FENCED = 'position bigint, "fenceState" text, "fenceHolder" text'
+const FENCE_HOLDS = sql`("fenceState" is null
+  or (state = "fenceState" and holder is not distinct from "fenceHolder"))`
 
 /** The holder is compared only if there is one: each column named costs an index lookup. */
 function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<unknown> {
@@ -336,7 +345,8 @@ function fenceCondition(fence: Fence | typeof CLAIMED | undefined): RawBuilder<u
   return sql` and state = ${sql.lit(fence.state)}${holderCondition}`
 }
 
-const clearHolder = (fence: Fence | undefined) => (isHeld(fence) ? sql`, holder = null` : sql``)
+const clearHolder = (fence: Fence | undefined) =>
+  getHolder(fence) === null ? sql`` : sql`, holder = null`
 
 /** Splits rows into groups of distinct items, because one statement changes a row only once. */
 function* withoutDuplicates<Row>(

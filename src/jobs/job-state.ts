@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
-import { isPostgres, typedJsonRows } from '../db/sql-dialect.ts'
+import { isPostgres, typedRows } from '../db/sql-dialect.ts'
 import type { Class } from '../engine/verdict/verdict.ts'
 import { EvError } from '../platform/error.ts'
 import { isProbing, RELEASED } from './item-store.ts'
@@ -105,7 +105,7 @@ async function addAllCounts(
       deliverable = job.deliverable + each.deliverable, risky = job.risky + each.risky,
       undeliverable = job.undeliverable + each.undeliverable, unknown = job.unknown + each.unknown,
       failed = job.failed + each.failed, held = held - each.released
-    from ${typedJsonRows(rows, `id text, ${COUNTS}, released bigint`)}
+    from ${typedRows(rows, `id text, ${COUNTS}, released bigint`)}
     where job.id = each.id and state <> 'cancelled'
     returning job.*`.execute(trx)
   return jobs

@@ -9,14 +9,14 @@ import {
 } from '../../src/jobs/item-store.ts'
 import { startJob } from '../../src/jobs/job-state.ts'
 import { resultPage } from '../../src/jobs/results/result-store.ts'
-import { addJob, type Bench, fileAll, queuedJob } from '../support/database.ts'
+import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../support/database.ts'
 import { ofJob } from '../support/job-rows.ts'
 
 /** Claims all routed items. */
 const claim = async ({ database, job }: Bench) => {
   await database.db
     .updateTable('item')
-    .set({ state: 'probing' })
+    .set({ state: 'probing', holder: onPostgres ? 'mem_gone' : null })
     .where('job_id', '=', job.id)
     .where('state', '=', 'routed')
     .execute()

@@ -1,7 +1,7 @@
 import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely'
 import { type Database, writeConcurrent } from '../../db/database.ts'
 import type { Schema } from '../../db/schema.ts'
-import { isPostgres, jsonRows, typedJsonRows } from '../../db/sql-dialect.ts'
+import { isPostgres, jsonRows, typedRows } from '../../db/sql-dialect.ts'
 import { MINUTE, yieldToEventLoop } from '../../platform/clock.ts'
 import type { VerificationTable } from '../tables.ts'
 
@@ -50,7 +50,7 @@ async function addInOneStatement(
   const types = COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', ')
   await sql`
     insert into verification (${columns})
-    select ${columns} from ${typedJsonRows(rows, types)}
+    select ${columns} from ${typedRows(rows, types)}
     on conflict do nothing`.execute(trx)
 }
 

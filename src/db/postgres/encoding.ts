@@ -33,6 +33,32 @@ export function decodeText(text: string): string {
 /** A parameter that is already encoded. */
 export type Encoded = { toPostgres(): string }
 
+/**
+ * Writes an array as PostgreSQL reads it, with encoded texts (manual, 8.15.6, Array Input and Output
+ * Syntax). Objects become JSON; null and undefined become NULL.
+ */
+export function encodeArray(values: readonly unknown[]): Encoded {
+  let text = ''
+  let [previous, element]: [unknown, string] = [undefined, toElement(undefined)]
+  for (const value of values) {
+    // Many columns have one value in all rows.
+    if (value !== previous) element = toElement(value)
+    previous = value
+    text += text === '' ? element : `,${element}`
+  }
+  return { toPostgres: () => `{${text}}` }
+}
+
+function toElement(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL'
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  return quote(typeof value === 'string' ? encodeText(value) : encodeJson(value).toPostgres())
+}
+
+/** Of texts without control characters, JSON escapes the same two characters, and is faster. */
+const quote = (text: string): string =>
+  /\p{Cc}/u.test(text) ? `"${text.replace(/["\\]/g, '\\$&')}"` : JSON.stringify(text.toWellFormed())
+
 /** Serializes JSON with encoded texts, for JSON that the database itself parses. */
 export function encodeJson(value: unknown): Encoded {
   const json = JSON.stringify(value, (_, inner) =>

@@ -1,5 +1,13 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { decodeText, encodeJson, encodeText } from '../../../src/db/postgres/encoding.ts'
+import {
+  decodeText,
+  encodeArray,
+  encodeJson,
+  encodeText,
+} from '../../../src/db/postgres/encoding.ts'
+import { typedRows } from '../../../src/db/sql-dialect.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 
 const MARK = '\u{10fffe}'
 
@@ -46,4 +54,31 @@ test('JSON that the database parses has encoded texts, and replaces lone surroga
     { text: encodeText('a\0'), cells: encodeText('["\\u0000"]'), n: 1 },
     '\ufffd',
   ])
+})
+
+test.each<[string, readonly unknown[], string]>([
+  ['no values', [], '{}'],
+  ['numbers and missing values', [1, null, undefined, -2], '{1,NULL,NULL,-2}'],
+  ['booleans', [true, false], '{true,false}'],
+  ['texts, among them the word null', ['a', '', 'NULL', '{,}'], '{"a","","NULL","{,}"}'],
+  ['texts with quotes and backslashes', ['a"b\\c'], '{"a\\"b\\\\c"}'],
+  ['texts with control characters', ['a\n"\t'], '{"a\n\\"\t"}'],
+  ['texts with a NUL', ['a\0'], `{"a${MARK}0"}`],
+  ['objects', [{ a: 'b' }], '{"{\\"a\\":\\"b\\"}"}'],
+])('an array of %s is written as PostgreSQL reads it', (_, values, text) => {
+  expect(encodeArray(values).toPostgres()).toBe(text)
+})
+
+test.runIf(onPostgres)('rows have the same values in PostgreSQL', async () => {
+  const { db } = await tempDatabase()
+  const given = [
+    { id: 1, text: 'a"b\\c\n{,}\u007f😀', isOn: true, json: { a: ['"'] } },
+    { id: 2, text: 'NULL', isOn: false, json: null },
+    { id: 3, text: '\ud800', isOn: null },
+  ]
+  const columns = 'id bigint, text text, "isOn" boolean, json json'
+  const { rows } = await sql`select * from ${typedRows(given, columns)}`.execute(db)
+  expect(rows).toEqual([given[0], given[1], { id: 3, text: '\ufffd', isOn: null, json: null }])
+  const none = await sql`select * from ${typedRows([], columns)}`.execute(db)
+  expect(none.rows).toEqual([])
 })
