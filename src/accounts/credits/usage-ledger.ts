@@ -184,7 +184,10 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       // A sandbox verification made no reservation, so the fault was not checked before.
       if (settled.reservation === null && ledgerEntries.fault !== null)
         return Promise.reject(ledgerEntries.fault)
-      return ledgerEntries.add({ ...settled, at: clock.now(), entry: { id, result } })
+      const { accountId, keyId, source, sandbox, reservation } = settled
+      const entry = { id, result }
+      const at = clock.now()
+      return ledgerEntries.add({ accountId, keyId, source, sandbox, reservation, at, entry })
     },
     giveBack(accountId, reservation, unless = null) {
       if (reservation.amount > 0)

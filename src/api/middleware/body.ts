@@ -207,14 +207,14 @@ async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array
 const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf'
 
 /** Returns the value of a JSON body, or a promise of it if the body is long. */
-function parse(bytes: Uint8Array, { valuesMax = VALUES_MAX }: BodyRule): unknown {
+function parse(bytes: Uint8Array, { valuesMax }: BodyRule): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(text)) {
     throw requestError('utf8_invalid', { at: firstInvalidByte(text) })
   }
   const start = text.toString('latin1', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   if (isBlank(text, start)) return {}
-  const limits = { ...LIMITS, valuesMax }
+  const limits = valuesMax === undefined ? LIMITS : { ...LIMITS, valuesMax }
   const fail = (error: unknown): never => {
     throw error instanceof JsonError ? toBodyError(error, start, limits) : error
   }
@@ -278,11 +278,12 @@ const BLOCK_BYTES = 4_096
  */
 const VALUES_MAX = 5_000
 
-const LIMITS = {
+const LIMITS: JsonLimits = {
   /** The deepest body of the interface has three levels. */
   depthMax: 16,
   /** The metadata of a job has 50, an event of a provider some dozens. */
   fieldsMax: 1_000,
+  valuesMax: VALUES_MAX,
   /** A message of Amazon SNS has 256 KB in one string. */
   tokenBytesMax: 1024 * 1024,
 }

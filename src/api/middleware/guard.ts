@@ -277,7 +277,7 @@ function identifyCaller(
 ): Caller | Promise<Caller> {
   if (rule.takesLinks && c.req.query('signature') !== undefined) {
     c.set('isLink', true)
-    return authenticateLink(c, service).then(found => toCaller(service, found))
+    return authenticateLink(c, service).then(found => toCaller(service, found, found.person))
   }
   const session = c.env?.session
   return session === undefined
@@ -399,7 +399,7 @@ function checkExpiry(service: GuardDeps, found: FoundKey): Caller {
   const now = service.clock.now()
   if (isExpired(found.key.expiresAt, now) || isExpired(found.secretExpiresAt, now))
     throw requestError('key_expired')
-  return toCaller(service, { ...found, person: null })
+  return toCaller(service, found, null)
 }
 
 /**
@@ -421,12 +421,18 @@ async function authenticateSession(
   } else if (lacksSecondFactor(account, person)) {
     throw requestError('second_factor_missing')
   }
-  return toCaller(service, { ...found, secretExpiresAt })
+  return toCaller(service, { key: found.key, account, secretExpiresAt }, person)
 }
 
-const toCaller = ({ settings }: GuardDeps, { account, ...found }: Principal): Caller => ({
+const toCaller = (
+  { settings }: GuardDeps,
+  { account, key, secretExpiresAt }: FoundKey,
+  person: Principal['person'],
+): Caller => ({
   account,
-  ...found,
+  key,
+  person,
+  secretExpiresAt,
   plan: findPlan(settings.plans, account.plan),
 })
 

@@ -27,12 +27,14 @@ export type KindBucket = Bucket & { readonly kind: LimitKind }
  */
 export function requestBuckets(
   caller: Caller,
-  { counts, ...origin }: RequestOrigin & { readonly counts: Counts },
+  origin: RequestOrigin,
+  counts: Counts,
 ): KindBucket[] {
   const { session } = origin
   if (counts === null && session !== undefined) return [sessionBucket(session)]
-  const ofIp = counts === null || counts === 'bulk' ? [] : ipBuckets(counts, caller, origin)
-  return [...ofIp, ...callerBuckets(caller)]
+  const ofCaller = callerBuckets(caller)
+  if (counts === null || counts === 'bulk') return ofCaller
+  return [...ipBuckets(counts, caller, origin), ...ofCaller]
 }
 
 /** All buckets that apply to a caller, for requests of any kind. */

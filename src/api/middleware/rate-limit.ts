@@ -59,7 +59,7 @@ export async function admit(
     c.set('limit', refusal)
     throw rateLimited(service, buckets[refusedBy] as KindBucket, refusal, origin.ip)
   }
-  const request = await charge(requestBuckets(caller, { ...origin, counts }))
+  const request = await charge(requestBuckets(caller, origin, counts))
   let list = NOT_COUNTED
   // A single verification takes one credit, unless its answer is cached or unknown.
   const creditsAfter = credits && {

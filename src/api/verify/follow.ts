@@ -106,8 +106,9 @@ export const STEP_EXAMPLE: StepBody = {
 }
 
 /** Whether the client accepts the steps as server-sent events. */
-export const wantsEvents = (c: Context<Env>) =>
-  /\btext\/event-stream\b/i.test(getHeader(c, 'accept') ?? '')
+export const wantsEvents = (c: Context<Env>) => EVENT_STREAM.test(getHeader(c, 'accept') ?? '')
+
+const EVENT_STREAM = /\btext\/event-stream\b/i
 
 /**
  * Refuses an Idempotency-Key with an event stream: nothing is created, and a stream cannot be

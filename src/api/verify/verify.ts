@@ -72,16 +72,20 @@ function verifySingle(
   body: SingleBody,
   include: string | undefined,
 ): Response | Promise<Response> {
-  const request = { ...readSingle(body), include: readInclude(include) }
-  const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
+  const input = readSingle(body)
+  const included = readInclude(include)
+  const sandbox = c.get('sandbox')
+  const simulated = sandbox ? simulatedError(c, input.address) : null
   if (simulated !== null) return simulated
-  if (body.async === true) return queueSingle(c, service, body, readAsync(request))
+  if (body.async === true) {
+    refuseIncluded(included)
+    return queueSingle(c, service, body, input)
+  }
   refuseJobOptions(body)
-  const mark = c.get('sandbox') ? { sandbox: true } : {}
-  return answerOne(c, service, request, result => ({
-    ...presentIncluded(result, request.include, getActionPolicy(c, service)),
-    ...mark,
-  }))
+  return answerOne(c, service, input, result => {
+    const answer = presentIncluded(result, included, getActionPolicy(c, service))
+    return sandbox ? { ...answer, sandbox } : answer
+  })
 }
 
 /** Queues the address; its result becomes an event. */
@@ -123,12 +127,13 @@ function verifyScored(
   body: SingleBody,
   include: string | undefined,
 ): Response | Promise<Response> {
-  const request = { ...readSingle(body), include: readInclude(include) }
+  const input = readSingle(body)
+  const included = readInclude(include)
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, request.address) : null
+  const simulated = sandbox ? simulatedError(c, input.address) : null
   if (simulated !== null) return simulated
-  return answerOne(c, service, request, result =>
-    scoredBody(result, { ...request, sandbox, policy: getActionPolicy(c, service) }),
+  return answerOne(c, service, input, result =>
+    scoredBody(result, { include: included, sandbox, policy: getActionPolicy(c, service) }),
   )
 }
 
@@ -154,7 +159,8 @@ function readVerifyInput({ email, check_smtp, force_refresh }: SingleBody): Veri
 const INCLUDES: readonly Include[] = ['flags', 'evidence']
 
 function readInclude(text: string | undefined): readonly Include[] {
-  const names = (text ?? '').split(',').map(name => name.trim())
+  if (text === undefined) return []
+  const names = text.split(',').map(name => name.trim())
   return names
     .filter(name => name !== '')
     .map(name => {
@@ -166,13 +172,9 @@ function readInclude(text: string | undefined): readonly Include[] {
     })
 }
 
-/** The event has the plain result only, so `include` is refused. */
-function readAsync({
-  include,
-  ...input
-}: VerifyInput & { readonly include: readonly Include[] }): VerifyInput {
-  if (include.length === 0) return input
-  throw invalidRequest('"include" cannot be combined with "async": true.')
+/** The event has the plain result only. */
+function refuseIncluded(include: readonly Include[]): void {
+  if (include.length > 0) throw invalidRequest('"include" cannot be combined with "async": true.')
 }
 
 /** Throws for options of a job if there is none. */
