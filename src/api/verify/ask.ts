@@ -69,19 +69,19 @@ export function answerOne(
   return settle(c, service, { result, reservation: null }, present)
 }
 
+/** A cached answer is free, so it needs no reservation. */
 async function answerLive(
   c: Context<Env>,
   service: AskDeps,
   input: VerifyInput,
   present: (result: Result) => object,
 ): Promise<Response> {
-  const { reservation, cached } = await reserveOrGetCached(c, service, 1, () =>
-    getCached(c, service, input),
-  )
-  if (reservation === null) {
+  const cached = await getCached(c, service, input)
+  if (cached !== null) {
     const result = await applyFeedbackToOne(c, service, cached)
-    return settle(c, service, { result, reservation }, present)
+    return settle(c, service, { result, reservation: null }, present)
   }
+  const { reservation } = await reserveOrGetCached(c, service, 1, () => NO_ANSWER)
   const result = await releaseOnFailure(c, service, reservation, async () =>
     applyFeedbackToOne(c, service, await verify(c, service, input)),
   )
@@ -109,7 +109,7 @@ export const getCached = (
       })
     : NO_ANSWER
 
-const NO_ANSWER = Promise.resolve(null)
+const NO_ANSWER: Promise<null> = Promise.resolve(null)
 
 /**
  * Runs `work` and releases the reservation if it fails. A transaction of `work` that settles the
@@ -143,10 +143,8 @@ export async function releaseOnFailure<T>(
  * The probe continues if the client disconnects: other requests of the account may share it, and its
  * answer is cached.
  */
-async function verify(c: Context<Env>, service: AskDeps, input: VerifyInput): Promise<Result> {
-  const cached = await getCached(c, service, input)
-  return cached ?? unlessAborted(c, verifyAdmitted(c, service, input))
-}
+const verify = (c: Context<Env>, service: AskDeps, input: VerifyInput): Promise<Result> =>
+  unlessAborted(c, verifyAdmitted(c, service, input))
 
 /** The engine ends this much before the deadline, so that its result with the evidence is returned. */
 const RESULT_MARGIN_MS = 20
