@@ -9,14 +9,15 @@ import { TrieRouter } from 'hono/router/trie-router'
  */
 export class FixedPathRouter<T> implements Router<T> {
   readonly name = 'FixedPathRouter'
-  readonly #trie = new TrieRouter<T>()
+  readonly #routes: (readonly [method: string, path: string, handler: T])[] = []
+  /** Built at the first request: most routers only pass their routes on to that of the app. */
+  #trie: TrieRouter<T> | null = null
   /** The handlers of paths without parameters, by method and path; null until the first request. */
   readonly #fixed = new Map<string, Map<string, Result<T> | null>>()
-  #isUsed = false
 
   add(method: string, path: string, handler: T): void {
-    if (this.#isUsed) throw new Error(`the route ${path} is added after the first request`)
-    this.#trie.add(method, path, handler)
+    if (this.#trie !== null) throw new Error(`the route ${path} is added after the first request`)
+    this.#routes.push([method, path, handler])
     if (HAS_PARAMETER.test(path)) return
     const paths = this.#fixed.get(method) ?? new Map()
     this.#fixed.set(method, paths.set(path, null))
@@ -26,10 +27,16 @@ export class FixedPathRouter<T> implements Router<T> {
     const paths = this.#fixed.get(method)
     const known = paths?.get(path)
     if (known) return known
+    this.#trie ??= this.#build()
     const result = this.#trie.match(method, path)
     if (known === null) paths?.set(path, result)
-    this.#isUsed ||= known === null
     return result
+  }
+
+  #build(): TrieRouter<T> {
+    const trie = new TrieRouter<T>()
+    for (const route of this.#routes) trie.add(...route)
+    return trie
   }
 }
 
