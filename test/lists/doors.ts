@@ -9,7 +9,7 @@ import { type Clock, DAY, MINUTE, SECOND, sleep, systemClock } from '../../src/p
 import { emptyFolder, startEv } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
 import { rowsIn } from '../support/csv.ts'
-import { tempFolder, tempPostgres } from '../support/database.ts'
+import { tempFolder, tempPostgres, tempSqlite } from '../support/database.ts'
 import { FAST_TIMINGS } from '../support/fast-timings.ts'
 import { countedRandom } from '../support/random.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -145,7 +145,7 @@ type WiredService = Awaited<ReturnType<typeof createWiredService>>
 /** Prepares a service with a fake clock, which can be started several times on its database. */
 export function prepareService(request: ListRequest) {
   const { mail, network, clock, random } = prepare(request, fakeClock())
-  const databaseUrl = `sqlite:${join(tempFolder(), 'ev.sqlite')}`
+  const databaseUrl = tempSqlite(join(tempFolder(), 'ev.sqlite'))
   const start = (key?: string) =>
     createWiredService({
       ...network,

@@ -63,6 +63,8 @@ export async function createTestDashboard({
   })
   const app = createApp(service, pages)
   const cookies = new Map<string, string>()
+  /** CSRF tokens by cookies. */
+  const tokens = new Map<string, string>()
 
   /** Sends a request as a browser at 192.0.2.1 with its cookies. */
   async function fetch(path: string, init: RequestInit & { ip?: string } = {}): Promise<Response> {
@@ -105,12 +107,17 @@ export async function createTestDashboard({
     return answerOf(await fetch(path, { method: 'POST', body, headers }))
   }
 
-  /** The CSRF token of this session, as in its pages. */
+  /** The CSRF token of this session, as in its pages, which are read once for each session. */
   async function csrf(): Promise<string> {
+    const session = String([...cookies])
+    const known = tokens.get(session)
+    if (known) return known
     const { text, headers } = await get('/sessions')
     const moved = headers.get('Location')
     const shown = moved === null ? text : (await get(moved)).text
-    return /<meta name="csrf" content="([^"]+)"/.exec(shown)?.[1] ?? ''
+    const token = /<meta name="csrf" content="([^"]+)"/.exec(shown)?.[1] ?? ''
+    tokens.set(session, token)
+    return token
   }
 
   async function signIn(text: string = key): Promise<Answer> {

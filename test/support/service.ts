@@ -97,7 +97,9 @@ export async function createTestService({
   const { log, lines } = recordingLog()
   const dataDir = given.settings?.dataDir ?? tempFolder()
   const plans = given.settings?.plans ?? new Map(PLANS.map(one => [one.name, one]))
-  const limits = openSqliteLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  // Counts that a restart continues need a folder of the test.
+  const limitsFile = given.settings?.dataDir ? join(dataDir, 'limits.sqlite') : ':memory:'
+  const limits = openSqliteLimits(limitsFile, { clock, log })
   const ledger = createUsageLedger({ database, clock, random, log, plans })
   const worker = idleWorker()
   const feedback = new FeedbackKnowledge(database, { feedbackScope: 'account', calibration: true })

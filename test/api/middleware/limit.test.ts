@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { periodEnd } from '../../../src/accounts/plan.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
+import { tempFolder } from '../../support/database.ts'
 import { addGuardedRoute, codeOf, echoList, limitOf } from '../../support/guarded-route.ts'
 import { users } from '../../support/recipients.ts'
 import { createTestService } from '../../support/service.ts'
@@ -205,9 +206,9 @@ describe('the credits of the day', () => {
 })
 
 test('limits survive a restart', async () => {
-  const before = await limited()
+  const settings = { dataDir: tempFolder() }
+  const before = await limited({ settings })
   expect(await admitted(before.list, 7)).toBe(7)
-  const { dataDir } = before.service.settings
-  const after = await limited({ settings: { dataDir } })
+  const after = await limited({ settings })
   expect(await admitted(after.list, 10)).toBe(3)
 })
