@@ -97,7 +97,8 @@ export class Batcher<T, R = undefined> {
       return same.promise
     }
     const size = this.#options.sizeOf?.(item) ?? 1
-    const entry = { item, size, key, ...withResolvers<R>() }
+    const { promise, resolve, reject: rejectResult } = withResolvers<R>()
+    const entry: Entry<T, R> = { item, size, key, promise, resolve, reject: rejectResult }
     this.#push(entry)
     if (this.#isUnawaited) reject(entry, this.#fault)
     this.#schedule()
