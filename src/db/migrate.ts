@@ -240,12 +240,16 @@ async function indexShares(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Reduces what an address adds to the log of PostgreSQL. `item_holder` has the rows of `item_probing`.
- * A crash empties the cache of answers: they can be asked for again, and nothing else reads them.
+ * Reduces what an address adds to the log of PostgreSQL. `item_holder` has the rows of `item_probing`:
+ * each claim has a holder, and a row without one is released here. A crash empties the cache of
+ * answers: they can be asked for again, and nothing else reads them.
  * Tables are locked in the order in which a batch of results writes them.
  */
 async function reduceLog(db: Kysely<unknown>): Promise<void> {
   if (!isPostgres(db)) return
+  await sql`
+    update item set state = case when operator is null then 'queued' else 'routed' end
+    where state = 'probing' and holder is null`.execute(db)
   await sql`drop index item_probing`.execute(db)
   await sql`alter table answer set unlogged`.execute(db)
 }

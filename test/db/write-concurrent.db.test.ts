@@ -150,7 +150,7 @@ test.runIf(onPostgres)(
       values ('mem_alive', 'worker', 'w', '1', '[]', 0, 0)`.execute(database.db)
     await sql`
       update item set state = 'probing', holder = case position
-        when 1 then 'mem_alive' when 2 then 'mem_gone' else null end
+        when 1 then 'mem_alive' when 2 then 'mem_gone' else 'mem_left' end
       where position < 4`.execute(database.db)
     await startJob(database, 'job_a')
     const items = await database.db
