@@ -89,3 +89,55 @@ type SharedSignal = {
   readonly stop: Limit
   users: number
 }
+
+/** Lookups that start within this time share a time limit, which is thus up to this much shorter. */
+const SHARED_FOR_MS = 100
+
+/** Time limits of lookups of lists. Those of a caller that start within a moment share one timer. */
+export class SharedDeadlines {
+  readonly #clock: Clock
+  readonly #closing: AbortSignal
+  readonly #limitMs: number
+  #latest: SharedDeadline | null = null
+
+  /** `closing` aborts when the engine is closed. */
+  constructor(clock: Clock, closing: AbortSignal, limitMs: number) {
+    this.#clock = clock
+    this.#closing = closing
+    this.#limitMs = limitMs
+  }
+
+  /** Returns a limit that also aborts with the signal of the caller. `done` must be called once. */
+  acquire(signal: AbortSignal | undefined): Limit {
+    const now = this.#clock.monotonicNow()
+    const shared = this.#find(signal, now) ?? this.#start(signal, now)
+    shared.users++
+    return {
+      signal: shared.limit.signal,
+      done: () => {
+        if (--shared.users === 0) shared.limit.done()
+      },
+    }
+  }
+
+  #find(signal: AbortSignal | undefined, now: number): SharedDeadline | null {
+    const latest = this.#latest
+    if (latest === null || latest.of !== signal || latest.limit.signal.aborted) return null
+    // Without users its timer has ended.
+    return latest.users > 0 && now - latest.startedAt < SHARED_FOR_MS ? latest : null
+  }
+
+  #start(signal: AbortSignal | undefined, now: number): SharedDeadline {
+    const limit = withDeadline(this.#clock, this.#limitMs, [this.#closing, signal])
+    this.#latest = { of: signal, startedAt: now, limit, users: 0 }
+    return this.#latest
+  }
+}
+
+type SharedDeadline = {
+  readonly of: AbortSignal | undefined
+  /** Monotonic ms. */
+  readonly startedAt: number
+  readonly limit: Limit
+  users: number
+}

@@ -5,7 +5,7 @@ import { wasSuspended } from '../platform/suspension.ts'
 import { type Address, isFault, parseAddress } from './address/address.ts'
 import type { AddressFlags } from './address/classifier.ts'
 import { BatchedCache } from './batched-cache.ts'
-import { SharedSignals, withDeadline } from './deadline.ts'
+import { SharedDeadlines, SharedSignals, withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import { addressesOf, cachedAddressesOf, type Route } from './dns/route.ts'
@@ -116,11 +116,13 @@ export class Engine {
   readonly #inFlight = new Map<string, Promise<Result>>()
   readonly #closing = new AbortController()
   readonly #signals: SharedSignals
+  readonly #listLookups: SharedDeadlines
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
     this.#cache = new BatchedCache(deps)
     this.#signals = new SharedSignals(deps.clock, this.#closing.signal)
+    this.#listLookups = new SharedDeadlines(deps.clock, this.#closing.signal, LIST_ROUTE_MS)
     this.#probeDeps = {
       egressPool: deps.egressPool,
       cache: this.#cache,
@@ -216,18 +218,20 @@ export class Engine {
     const email = asText(text)
     if (sandbox) return { result: sandboxResult(clock, email) }
     const prepared = this.#prepare(email, options, LIST_MODE)
-    return 'then' in prepared || hasFailed(prepared) || isUntrusted(prepared)
-      ? this.#routeAgain(email, options, prepared)
-      : this.#completeRoute(prepared, options)
+    const complete = (one: PreparedAddress) =>
+      hasFailed(one) || isUntrusted(one)
+        ? this.#routeAgain(email, options, one)
+        : this.#completeRoute(one, options)
+    return 'then' in prepared ? prepared.then(complete) : complete(prepared)
   }
 
   /** Repeats a route that failed internally, or whose DNS answer is not trusted. */
   async #routeAgain(
     email: string,
     options: RouteOptions,
-    first: PreparedAddress | Promise<PreparedAddress>,
+    first: PreparedAddress,
   ): Promise<PreparedAddress> {
-    let prepared = await first
+    let prepared = first
     for (let faults = 1; faults < FAULTS_MAX && hasFailed(prepared); faults++) {
       prepared = await this.#prepare(email, options, LIST_MODE)
     }
@@ -603,13 +607,14 @@ export class Engine {
   async #prepareByLookUp(
     examined: ExaminedAddress,
     options: VerifyOptions,
-    { limitMs, isUrgent }: PrepareMode,
+    { limitMs, isUrgent, isOfList = false }: PrepareMode,
     how: ConcludeOptions,
   ): Promise<PreparedAddress> {
     const { checkSmtp, cacheScope, observer } = how
     const { text, startedAt } = examined
     try {
-      const route = await this.#lookUp(examined.address, options, { limitMs, isUrgent, checkSmtp })
+      const mode = { limitMs, isUrgent, isOfList, checkSmtp }
+      const route = await this.#lookUp(examined.address, options, mode)
       const prepared = conclude(this.#deps, examined, route, how)
       if (!('result' in prepared) || !checkSmtp || bypassesCache(options)) return prepared
       return {
@@ -633,7 +638,7 @@ export class Engine {
   async #lookUp(
     address: Address,
     { signal }: VerifyOptions,
-    { limitMs, ...mode }: Pick<PrepareMode, 'limitMs' | 'isUrgent'> & { checkSmtp: boolean },
+    { limitMs, isOfList, ...mode }: LookUpMode,
   ): Promise<Route> {
     const { clock } = this.#deps
     const ends = [this.#closing.signal, signal]
@@ -641,7 +646,7 @@ export class Engine {
     for (;;) {
       const startedAt = clock.monotonicNow()
       const leftMs = mode.isUrgent ? limitMs - (startedAt - firstAt) : limitMs
-      const limit = withDeadline(clock, leftMs, ends)
+      const limit = isOfList ? this.#listLookups.acquire(signal) : withDeadline(clock, leftMs, ends)
       try {
         const options = { ...mode, signal: limit.signal }
         const route = await lookUpRoute(this.#deps, address, options)
@@ -682,10 +687,17 @@ type PrepareMode = {
   /** True if a client waits for this one address. */
   readonly isUrgent: boolean
   readonly observer?: StepObserver | null
+  /** Whether its lookups share time limits with those of other addresses of a list. */
+  readonly isOfList?: boolean
+}
+
+type LookUpMode = Pick<PrepareMode, 'limitMs' | 'isUrgent'> & {
+  readonly isOfList: boolean
+  readonly checkSmtp: boolean
 }
 
 /** How an address of a list is prepared. */
-const LIST_MODE: PrepareMode = { limitMs: LIST_ROUTE_MS, isUrgent: false }
+const LIST_MODE: PrepareMode = { limitMs: LIST_ROUTE_MS, isUrgent: false, isOfList: true }
 
 const hasFailed = (prepared: PreparedAddress) =>
   'result' in prepared && isFailure(prepared.result.verdict)

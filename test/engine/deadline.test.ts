@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { withDeadline } from '../../src/engine/deadline.ts'
+import { SharedDeadlines, withDeadline } from '../../src/engine/deadline.ts'
 import { abortable } from '../../src/platform/abort.ts'
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -86,5 +86,60 @@ describe('abortable', () => {
   test('rejects with the error of the promise', async () => {
     const { signal } = new AbortController()
     await expect(abortable(Promise.reject(new Error('broken')), signal)).rejects.toThrow('broken')
+  })
+})
+
+describe('lookups of a list that start within 100 ms', () => {
+  const LIMIT_MS = 1_000
+
+  function deadlines() {
+    const clock = fakeClock()
+    const closing = new AbortController()
+    return { clock, closing, shared: new SharedDeadlines(clock, closing.signal, LIMIT_MS) }
+  }
+
+  test('share one timer, which ends with the last of them', async () => {
+    const { clock, shared } = deadlines()
+    const first = shared.acquire(undefined)
+    await clock.advance(99)
+    const second = shared.acquire(undefined)
+    expect({ isShared: second.signal === first.signal, timers: clock.pending }).toEqual({
+      isShared: true,
+      timers: 1,
+    })
+    first.done()
+    expect(clock.pending).toBe(1)
+    second.done()
+    expect({ timers: clock.pending, aborted: second.signal.aborted }).toEqual({
+      timers: 0,
+      aborted: false,
+    })
+  })
+
+  test('have at most their time limit, and a later one has all of it', async () => {
+    const { clock, shared } = deadlines()
+    const early = shared.acquire(undefined)
+    await clock.advance(100)
+    const late = shared.acquire(undefined)
+    await clock.advance(LIMIT_MS - 100)
+    expect([early.signal.aborted, late.signal.aborted]).toEqual([true, false])
+    await clock.advance(100)
+    expect(late.signal.aborted).toBe(true)
+  })
+
+  test('share none with those of another caller, of an ended group or of an aborted one', () => {
+    const { closing, shared } = deadlines()
+    const caller = new AbortController()
+    const own = shared.acquire(caller.signal)
+    const other = shared.acquire(undefined)
+    expect(other.signal).not.toBe(own.signal)
+    caller.abort()
+    expect([own.signal.aborted, other.signal.aborted]).toEqual([true, false])
+    other.done()
+    const next = shared.acquire(undefined)
+    expect(next.signal).not.toBe(other.signal)
+    closing.abort()
+    expect(next.signal.aborted).toBe(true)
+    expect(shared.acquire(undefined).signal).not.toBe(next.signal)
   })
 })

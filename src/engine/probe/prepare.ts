@@ -3,7 +3,6 @@ import { EvError } from '../../platform/error.ts'
 import { type Address, isFault, parseAddress, type SyntaxFault } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
 import { removeLeadingQuote, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
-import type { MxOperatorReader } from '../dns/operator-table.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { addressesOf, cachedRouteOf, findRoute, type Route } from '../dns/route.ts'
@@ -96,17 +95,17 @@ export function conclude(
   const { classifier, operators } = deps.lists
   const dnsMs = Math.round(deps.clock.monotonicNow() - startedAt)
   const { suggestion, typo } = suggest(address, route)
-  const operator = hasHost(route)
-    ? groupHostsByOperator(route, operators, flags.free)[0].operator
-    : null
+  const exchangers = hasHost(route) ? groupHostsByOperator(route, operators, flags.free) : null
+  const operator = exchangers?.[0].operator ?? null
   options.observer?.routed(address.domain, route, operator)
   const known = { text, address, flags, dnsMs, startedAt, suggestion, typo }
-  if (!hasHost(route) || operator === null) return decidedBy(deps, known, { route, operator })
+  if (!hasHost(route) || exchangers === null || operator === null)
+    return decidedBy(deps, known, { route, operator })
   const disposableHost = isDisposableHost(classifier, address, route)
   const isDecided = flags.disposable || flags.spamTrap || disposableHost || isTrap(typo, operator)
   if (isDecided) return decidedBy(deps, known, { route, operator, disposableHost })
   if (!options.checkSmtp) return decidedBy(deps, known, { route, operator, skipped: 'unwanted' })
-  return { task: toProbeTask(known, route, operators, options.cacheScope, null) }
+  return { task: toProbeTask(known, route, exchangers, options.cacheScope, null) }
 }
 
 /** Returns the result of an address whose evidence so far and these facts decide. */
@@ -139,7 +138,8 @@ export function restoreTask(
   const startedAt = deps.clock.monotonicNow()
   const known = { text, address, flags, dnsMs: null, startedAt, ...suggest(address, route) }
   const { cacheScope, accepted } = options
-  const task = toProbeTask(known, route, operators, cacheScope, accepted)
+  const exchangers = groupHostsByOperator(route, operators, flags.free)
+  const task = toProbeTask(known, route, exchangers, cacheScope, accepted)
   return isTrap(task.typo, task.operator) ? null : task
 }
 
@@ -203,11 +203,10 @@ const isTrap = (typo: Evidence['typo'], { truth }: MxOperator) =>
 function toProbeTask(
   { text, address, flags, dnsMs, startedAt, suggestion, typo }: PreviousEvidence,
   route: RouteWithHost,
-  operators: MxOperatorReader,
+  exchangers: ProbeTask['exchangers'],
   cacheScope: string | null,
   accepted: ProbeTask['accepted'],
 ): ProbeTask {
-  const exchangers = groupHostsByOperator(route, operators, flags.free)
   const [{ operator }] = exchangers
   return {
     text,
