@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { IP_LIMITS, mergePlans } from '../../../src/accounts/plan.ts'
 import { DAY } from '../../../src/platform/clock.ts'
@@ -175,6 +176,16 @@ describe('a cached answer', () => {
     expect(await response.json()).toMatchObject({ reason: 'accepted_email', cached: true })
     expect(await credit()).toEqual({ used: 1, held: 0 })
     expect(newLines()).toEqual([])
+  })
+
+  test('reserves no credits', async () => {
+    const { json, database } = await free(2)
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    await sql`create trigger refuse before update on credit when new.held > old.held
+      begin select raise(abort, 'a reservation'); end`.execute(database.db)
+    expect(await json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({ cached: true })
+    const uncached = await json(PATH, { body: { email: 'bob@a.test' } })
+    expect(uncached).toMatchObject({ code: 'server_error' })
   })
 
   test('is stored under its Idempotency-Key without credits', async () => {
