@@ -71,8 +71,18 @@ export function withRelativePaths(ran: Ran, home: string): Ran {
   return { ...ran, stdout: strip(ran.stdout), stderr: strip(ran.stderr) }
 }
 
-/** Commands that create the database if there is none. */
-const CREATING = new Set(['bulk', 'serve'])
+/** Whether a command creates the database of the data directory if there is none. */
+function createsData(
+  args: readonly string[],
+  environment: CliOptions['environment'] = {},
+): boolean {
+  const [command, action] = args
+  // The database is another one.
+  if (args.includes('--database') || environment.EV_DATABASE !== undefined) return false
+  return (
+    command === 'bulk' || command === 'serve' || (command === 'accounts' && action === 'create')
+  )
+}
 
 const running = new Set<RunningCli>()
 
@@ -88,9 +98,9 @@ async function endWithFile(one: RunningCli): Promise<void> {
  * `data` finds one with all tables: creating them takes longer than most lists.
  */
 export function startEv(args: readonly string[], options: CliOptions): RunningCli {
-  const [command = '', action] = args
-  const creates = CREATING.has(command) || (command === 'accounts' && action === 'create')
-  if (creates && options.isFirst !== true) tempSqlite(join(options.home, 'data', 'ev.sqlite'))
+  if (options.isFirst !== true && createsData(args, options.environment)) {
+    tempSqlite(join(options.home, 'data', 'ev.sqlite'))
+  }
   const memory = memoryContext(options)
   const { stdin, stdout, stderr, signals } = memory.context
   const before = listenersOf(memory.context)
