@@ -22,7 +22,7 @@ import { waitUntil } from '../support/wait.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
 
-/** Rows that are no addresses, about 570 bytes each in the database. */
+/** Rows with invalid addresses. Each takes about 570 bytes in the database. */
 const nobodies = (count: number) =>
   Array.from({ length: count }, (_, n) => `nobody ${n} at good.test\n`).join('')
 

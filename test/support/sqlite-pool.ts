@@ -72,7 +72,7 @@ function openCopy(): OpenFile {
   return { file, writer, reader, state: stateOf(writer.sqlite) }
 }
 
-/** What a test may change in a connection or in the schema, as text. */
+/** Returns the settings of a connection and its schema version as text, to detect changes by a test. */
 const stateOf = (sqlite: Sqlite): string =>
   JSON.stringify(STATE.map(name => sqlite.pragma(name, { simple: true })))
 

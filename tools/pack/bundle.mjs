@@ -98,7 +98,7 @@ export const builtinModules = {
 }
 
 const CHILD_PROCESS = 'node:child_process'
-/** An import as rolldown writes it, on a line of its own. */
+/** Matches an import statement in the output of rolldown, which writes each on its own line. */
 const BUILTIN_IMPORT = /^import (?:(?:\* as )?([\w$]+)|\{([^}]*)\}) from "(node:[\w/]+)";$/gm
 
 /** What stands between the licenses, each of which begins with the name and the version. */
