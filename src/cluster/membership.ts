@@ -18,14 +18,14 @@ import {
 
 // The states of a member:
 //
-// | state   | event                                                       | next state             |
-// | ------- | ----------------------------------------------------------- | ---------------------- |
-// |         | it registers                                                | active                 |
-// | active  | its heartbeats fail for `silentMs`                          | silent: stops its work |
-// | silent  | a heartbeat is confirmed                                    | active                 |
-// | silent  | `expiryMs` without a heartbeat: another member removes it   | expired                |
-// | active  | it stops                                                    | removed                |
-// | expired | its next heartbeat finds no row: it registers with a new ID | active                 |
+// | state            | event                                                       | next state             |
+// | ---------------- | ----------------------------------------------------------- | ---------------------- |
+// |                  | it registers                                                | active                 |
+// | active           | its heartbeats fail for `silentMs`                          | silent: stops its work |
+// | silent           | a heartbeat is confirmed                                    | active                 |
+// | active, silent   | another member finds no heartbeat of the last `expiryMs`    | expired                |
+// | active, silent   | it stops                                                    | removed                |
+// | expired          | its next heartbeat finds no row: it registers with a new ID | active                 |
 //
 // What a member has claimed is released in the transaction that removes its row.
 

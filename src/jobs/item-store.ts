@@ -9,17 +9,19 @@ import type { ItemState, ItemTable } from './tables.ts'
 
 // The states of an item, a row of a list:
 //
-// | state               | event                                                 | next state           |
-// | ------------------- | ----------------------------------------------------- | -------------------- |
-// |                     | it is stored with its list                            | `queued`             |
-// |                     | it is stored, and an earlier row has its address      | `same`               |
-// |                     | it is stored with a result, or it is not an address   | `done`               |
-// | `queued`            | its operator is found, and it waits for room there    | `routed`             |
-// | `queued`, `routed`  | a member of a cluster claims it                       | `probing`            |
-// | any but `done`      | an attempt brings no definite result: it waits        | `routed`             |
-// | any but `done`      | its result is stored                                  | `done`               |
-// | `probing`           | its member releases it, or is removed                 | `queued` or `routed` |
+// | state               | event                                                  | next state           |
+// | ------------------- | ------------------------------------------------------ | -------------------- |
+// |                     | it is stored with its list                             | `queued`             |
+// |                     | it is stored, and an earlier row has its address       | `same`               |
+// |                     | it is stored with a result, or it is not an address    | `done`               |
+// | `queued`            | its operator is found, and it waits for room there     | `routed`             |
+// | `queued`, `routed`  | a member of a cluster claims it                        | `probing`            |
+// | waiting             | an attempt brings no definite result: it is postponed  | `routed`             |
+// | waiting             | its result is stored                                   | `done`               |
+// | `probing`           | its member releases it, or is removed; its job starts  | `queued` or `routed` |
+// | `routed`, `probing` | its address was erased, and its job is resumed         | `queued`             |
 //
+// Waiting are `queued`, `routed` and `probing`.
 // A `same` item has the result of the item at `same_as`, and never changes. A single process claims
 // nothing: an item stays `queued` or `routed` until its result is stored.
 

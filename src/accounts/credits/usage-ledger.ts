@@ -46,7 +46,7 @@ export type SettledVerification = {
 }
 
 /** Fewer credits are left than a verification needs. */
-type Shortage = { readonly creditsLeft: number }
+export type Shortage = { readonly creditsLeft: number }
 
 /** Records what accounts verified and what it cost: history, usage and credits. */
 export interface UsageLedger {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { creditsExceededError } from '../../accounts/credits/credit-store.ts'
 import type { Reservation } from '../../accounts/credits/reservations.ts'
+import type { Shortage } from '../../accounts/credits/usage-ledger.ts'
 import { type Trx, writeAsyncCommit } from '../../db/database.ts'
 import { commitMark } from '../../db/postgres/commit.ts'
 import type { Address, SyntaxFault } from '../../engine/address/address.ts'
@@ -81,7 +82,7 @@ async function answerLive(
     const result = await applyFeedbackToOne(c, service, cached)
     return settle(c, service, { result, reservation: null }, present)
   }
-  const { reservation } = await reserveOrGetCached(c, service, 1, () => NO_ANSWER)
+  const reservation = await reserveCredits(c, service, 1)
   const result = await releaseOnFailure(c, service, reservation, async () =>
     applyFeedbackToOne(c, service, await verify(c, service, input)),
   )
@@ -109,7 +110,7 @@ export const getCached = (
       })
     : NO_ANSWER
 
-const NO_ANSWER: Promise<null> = Promise.resolve(null)
+const NO_ANSWER = Promise.resolve(null)
 
 /**
  * Runs `work` and releases the reservation if it fails. A transaction of `work` that settles the
@@ -228,6 +229,17 @@ export function applyFeedbackToOne(
   return applyFeedback(c, service, [result]).then(([adjusted = result]) => adjusted)
 }
 
+/** Reserves credits for verifications within a request. Throws `quota_exceeded` if too few are left. */
+async function reserveCredits(
+  c: Context<Env>,
+  service: AskDeps,
+  amount: number,
+): Promise<Reservation> {
+  const reserved = await tryReserve(c, service, amount)
+  if ('amount' in reserved) return reserved
+  throw shortageError(c, service, amount, reserved)
+}
+
 /** Reserved credits, or a cached answer that needs none. */
 type ReservedOrCached<Cached> =
   | { readonly reservation: Reservation; readonly cached: null }
@@ -243,12 +255,29 @@ export async function reserveOrGetCached<Cached>(
   amount: number,
   getCached: () => Promise<Cached | null>,
 ): Promise<ReservedOrCached<Cached>> {
-  const { account, plan } = c.get('caller')
-  const reserved = await service.ledger.reserve(account.id, plan, amount)
+  const reserved = await tryReserve(c, service, amount)
   if ('amount' in reserved) return { reservation: reserved, cached: null }
   const cached = await getCached()
   if (cached !== null) return { reservation: null, cached }
-  const { creditsLeft: left } = reserved
-  if (left === 0) throw outOfCredits(service, plan.creditsPerDay ?? 0)
-  throw creditsExceededError(plan, service.clock.now(), { needed: amount, left })
+  throw shortageError(c, service, amount, reserved)
+}
+
+function tryReserve(
+  c: Context<Env>,
+  { ledger }: AskDeps,
+  amount: number,
+): Promise<Reservation | Shortage> {
+  const { account, plan } = c.get('caller')
+  return ledger.reserve(account.id, plan, amount)
+}
+
+function shortageError(
+  c: Context<Env>,
+  service: AskDeps,
+  needed: number,
+  { creditsLeft: left }: Shortage,
+): Error {
+  const { plan } = c.get('caller')
+  if (left === 0) return outOfCredits(service, plan.creditsPerDay ?? 0)
+  return creditsExceededError(plan, service.clock.now(), { needed, left })
 }
