@@ -57,6 +57,12 @@ const RESTRICTED: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ['pg-boss', /from 'pg-boss'/, /^queue\/boss-(queue|tasks)\.ts$/],
   // The schemas have an example of each code.
   ['new ApiError', /\bnew ApiError\(/, /^api\/(errors\/|schemas\/error\.ts)/],
+  [
+    'log messages',
+    // Others are declared as events. These pass on lines of a library, a mail, notes and sentences.
+    /\b[lL]og\??\.(debug|info|warn|error)\(/,
+    /^(cli\/(local\/verify|reachability-hint|serve\/(banner|run-service|run-worker|watch-server))|webhooks\/mail-transport)\.ts$/,
+  ],
   ['mail', /'nodemailer'/, /^webhooks\/smtp-transport\.ts$/],
   [
     'SQL',

@@ -3,7 +3,9 @@ import { writeAsyncCommit } from '../db/database.ts'
 import { Batcher } from '../platform/batcher.ts'
 import { SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
+import { writeLog } from '../platform/log.ts'
 import type { ServiceDeps } from './service.ts'
+import { API_LOG } from './telemetry.ts'
 
 /** Tracks when keys were last used: recorded at each request, written in batches. */
 export interface LastUsed {
@@ -27,7 +29,7 @@ export function createLastUsed({
       await writeAsyncCommit(database, db => touchKeys({ db }, times))
     },
     onFailure(error) {
-      log.warn('last-used times of keys could not be written', { why: errorMessage(error) })
+      writeLog(log, API_LOG.lastUsedNotWritten, { why: errorMessage(error) })
       return 'reject'
     },
   })

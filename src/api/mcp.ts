@@ -7,6 +7,7 @@ import { createServiceBackend } from '../mcp/service-backend.ts'
 import { orOnAbort } from '../platform/abort.ts'
 import { sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
+import { writeLog } from '../platform/log.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
@@ -15,6 +16,7 @@ import { requestError } from './errors/request-errors.ts'
 import { admit, type RateLimitDeps } from './middleware/rate-limit.ts'
 import { newRouter } from './route.ts'
 import { DEFAULT_HTTP_TIMINGS } from './service.ts'
+import { API_LOG } from './telemetry.ts'
 
 type McpDeps = Pick<
   ApiDeps,
@@ -157,7 +159,7 @@ async function createHandler(
     version: settings.version,
     timings: timings.mcp,
     bodyMax: BODY_MAX,
-    onRefused: error => log.debug('an MCP request was refused', { why: errorMessage(error) }),
+    onRefused: error => writeLog(log, API_LOG.mcpRequestRefused, { why: errorMessage(error) }),
   })
 }
 

@@ -7,9 +7,11 @@ import { isDomainKey } from '../engine/probe/domain-blocks.ts'
 import { type Clock, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatDuration } from '../platform/format.ts'
+import { writeLog } from '../platform/log.ts'
 import { countOpenDeliveries } from '../webhooks/delivery-store.ts'
 import type { LimitKind } from './middleware/rate-limit-buckets.ts'
 import type { MonitoringDeps, ServiceDeps } from './service.ts'
+import { API_LOG } from './telemetry.ts'
 
 /** Prometheus metrics of a process. */
 export interface Metrics {
@@ -255,7 +257,7 @@ function databaseReader({ database, clock, log }: MonitoringDeps) {
     try {
       return await inTime(clock, read(database))
     } catch (error) {
-      log.warn('database metrics are omitted', { why: errorMessage(error) })
+      writeLog(log, API_LOG.databaseMetricsOmitted, { why: errorMessage(error) })
       return fallback
     }
   }

@@ -3,6 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { ping } from '../maintenance/inspect.ts'
 import { errorMessage } from '../platform/error.ts'
+import { writeLog } from '../platform/log.ts'
 import type { Env } from './context.ts'
 import { answerError } from './errors/errors.ts'
 import { requestError } from './errors/request-errors.ts'
@@ -13,6 +14,7 @@ import { json } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
 import { responseHeaders } from './schemas/headers.ts'
 import type { MonitoringDeps } from './service.ts'
+import { API_LOG } from './telemetry.ts'
 
 /** Serves health and metrics on a separate port. */
 export function monitoringApp(deps: MonitoringDeps, metrics: Metrics): Hono<Env> {
@@ -104,7 +106,7 @@ function databaseCheck({ database, clock, log }: MonitoringDeps): () => Promise<
     try {
       await inTime(clock, pending)
     } catch (error) {
-      log.error('the database does not answer', { why: errorMessage(error) })
+      writeLog(log, API_LOG.databaseNotResponding, { why: errorMessage(error) })
       throw requestError('database_not_responding', { cause: error })
     }
   }

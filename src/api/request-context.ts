@@ -2,11 +2,13 @@ import type { Context, HonoRequest, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
 import type { Origin } from '../audit.ts'
 import { inRanges, isLoopback, plainIp } from '../platform/ip.ts'
+import { writeLog } from '../platform/log.ts'
 import type { Env, Incoming } from './context.ts'
 import { ALLOW_ORIGIN, addHeader, commonHeaders, getHeader, type HeaderDeps } from './headers.ts'
 import type { Metrics } from './metrics.ts'
 import { type LimitDeps, limitHeaders, openLimit } from './middleware/rate-limit-buckets.ts'
 import type { MonitoringDeps } from './service.ts'
+import { API_LOG } from './telemetry.ts'
 
 /**
  * Outermost middleware: assigns the ID and the client IP address of a request, adds the headers of
@@ -51,8 +53,8 @@ export function requestContext(
       sessionId: c.env?.session?.sessionId,
       poll: isPoll(c.req) && !route.startsWith('/v1/') ? true : undefined,
     }
-    if (QUIET.has(route) && status < 400) log.debug('request', fields)
-    else log.info('request', fields)
+    const isProbe = QUIET.has(route) && status < 400
+    writeLog(log, isProbe ? API_LOG.probeRequest : API_LOG.request, fields)
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Context } from 'hono'
 import { type Clock, MINUTE, yieldToEventLoop } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import type { Env } from './context.ts'
+import { API_LOG } from './telemetry.ts'
 
 /** A reader that takes nothing for this long is gone or stalled. */
 export const READER_TIMEOUT_MS = MINUTE
@@ -40,7 +41,7 @@ export function textStream(
   const abort = (controller: ReadableStreamDefaultController, error: unknown) => {
     if (isDone) return
     end()
-    log.warn('response aborted', {
+    writeLog(log, API_LOG.responseAborted, {
       requestId: c.get('requestId'),
       why: errorMessage(error),
     })

@@ -1,7 +1,9 @@
 import type { Config } from '../config/settings.ts'
 import { thisMachine } from '../doctor/machine.ts'
 import { formatNumber } from '../platform/format.ts'
+import { fillMessage } from '../platform/log.ts'
 import { connectionsFor, filesFor } from '../platform/open-files.ts'
+import { CLI_LOG } from './telemetry.ts'
 
 /**
  * Reduces the concurrent connections of the settings to what the limit of open files allows, and
@@ -15,8 +17,11 @@ export function fitToOpenFiles(
   const concurrency = connectionsFor(filesMax, config.concurrency)
   if (concurrency === config.concurrency) return config
   warn(
-    `the limit of open files is ${formatNumber(filesMax ?? 0)}, so ev opens at most ${formatNumber(concurrency)} connections, not ${formatNumber(config.concurrency)}. ` +
-      `Raise it: ulimit -n ${filesFor(config.concurrency)}, or LimitNOFILE= of systemd.`,
+    fillMessage(
+      CLI_LOG.openFilesLow,
+      `${formatNumber(filesMax ?? 0)}, so ev opens at most ${formatNumber(concurrency)} connections, not ${formatNumber(config.concurrency)}. ` +
+        `Raise it: ulimit -n ${filesFor(config.concurrency)}, or LimitNOFILE= of systemd.`,
+    ),
   )
   return { ...config, concurrency }
 }

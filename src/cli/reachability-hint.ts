@@ -1,8 +1,8 @@
 import type { Config } from '../config/settings.ts'
-import { portBlockedMessage } from '../engine/probe/outbound-reachability.ts'
 import type { NoResponseReason, RecipientOutcome } from '../engine/smtp/classify-reply.ts'
+import { ENGINE_LOG } from '../engine/telemetry.ts'
 import type { Result } from '../engine/verdict/verdict.ts'
-import type { Log } from '../platform/log.ts'
+import { fillMessage, type Log } from '../platform/log.ts'
 
 export type OutboundHint = {
   /** The log to use during the run. */
@@ -20,7 +20,7 @@ export function createOutboundHint(
   log: Log,
   config: Pick<Config, 'log' | 'smtpPort'>,
 ): OutboundHint {
-  const notice = portBlockedMessage(config.smtpPort)
+  const notice = fillMessage(ENGINE_LOG.portBlocked, `${config.smtpPort}`)
   let isLogged = false
   let anyUnreached = false
   let anyReached = false

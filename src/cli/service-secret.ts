@@ -13,12 +13,13 @@ import { serverNow } from '../db/server-time.ts'
 import { canDecrypt, fingerprint, needsSecret, readSecret } from '../db/service-secret.ts'
 import { MINUTE } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { createSecretBox, type SecretBox } from '../platform/secret-box.ts'
 import { listWebhooks } from '../webhooks/endpoint-store.ts'
 import type { CliContext } from './context.ts'
 import { isShared } from './database-location.ts'
 import { printMessage } from './print.ts'
+import { CLI_LOG } from './telemetry.ts'
 
 type SecretLocation = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
 
@@ -43,7 +44,7 @@ export async function ensureSharedSecret(
     const isReplaced =
       isReplaceable && (await replaceSetting(database, 'secret-mark', { from: stored, to: own }))
     if (!isReplaced) throw differentSecret(config)
-    log.warn('replaced the secret of the cluster: no webhook and no other process uses the old one')
+    writeLog(log, CLI_LOG.secretReplaced)
   }
   await ensureSetting(database, 'secret-begun-at', `${await serverNow(database)}`)
 }

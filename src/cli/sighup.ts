@@ -1,9 +1,10 @@
 import { listFiles } from '../compose/engine.ts'
 import type { ListLoader } from '../engine/lists.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import type { CliContext } from './context.ts'
 import { readConfig } from './settings.ts'
+import { CLI_LOG } from './telemetry.ts'
 
 /**
  * Reloads custom lists and operators on SIGHUP, with the settings read again, and then calls
@@ -42,8 +43,8 @@ function reload(
 ): void {
   try {
     lists.reload(listFiles(readConfig(context, flags)))
-    log.info('configuration lists reloaded')
+    writeLog(log, CLI_LOG.listsReloaded)
   } catch (error) {
-    log.error(`configuration lists not reloaded. ${errorMessage(error)}`)
+    writeLog(log, CLI_LOG.listsNotReloaded, {}, errorMessage(error))
   }
 }

@@ -6,7 +6,8 @@ import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-
 import { Batcher } from '../platform/batcher.ts'
 import { MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
+import { CLUSTER_LOG } from './telemetry.ts'
 
 /**
  * Maximum pending writes; beyond it results are dropped, and other members probe these domains
@@ -43,7 +44,7 @@ export function openCatchAll(deps: CatchAllDeps): SharedCatchAll {
       await deleteCatchAllDomains(database)
     },
     onFailure(error) {
-      log.warn('catch-all results could not be shared', { error: errorMessage(error) })
+      writeLog(log, CLUSTER_LOG.catchAllNotShared, { error: errorMessage(error) })
       return 'reject'
     },
   })

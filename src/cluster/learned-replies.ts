@@ -10,7 +10,8 @@ import {
 import { Batcher } from '../platform/batcher.ts'
 import { MINUTE } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
+import { CLUSTER_LOG } from './telemetry.ts'
 
 /** Pending writes; beyond it replies are dropped, and are learned again. */
 const PENDING_MAX = 5_000
@@ -44,7 +45,7 @@ export function openLearnedReplies({ database, log, network }: StoredRepliesDeps
       await deleteLearnedReplies(database)
     },
     onFailure(error) {
-      log.warn('learned replies could not be written', { error: errorMessage(error) })
+      writeLog(log, CLUSTER_LOG.learnedRepliesNotWritten, { error: errorMessage(error) })
       return 'reject'
     },
   })

@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { type Clock, MINUTE, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Random } from '../platform/random.ts'
 import {
@@ -15,6 +15,7 @@ import {
   type ReleaseClaims,
   register,
 } from './members.ts'
+import { CLUSTER_LOG } from './telemetry.ts'
 
 // The states of a member:
 //
@@ -172,7 +173,7 @@ class LocalMember {
 
   #onExpired(): Promise<void> {
     this.#isLost = true
-    this.#deps.log.warn('membership expired; aborting in-flight work', { member: this.#id })
+    writeLog(this.#deps.log, CLUSTER_LOG.membershipExpired, { member: this.#id })
     notify(this.#listeners.lost)
     return this.join()
   }
@@ -188,7 +189,7 @@ class LocalMember {
       const own = { by: this.#id, since: this.#since, lastBeatAt: this.#lastBeatAt }
       const o = { ...own, expiryMs, freshMs: touchMs }
       for (const member of await expireMembers(database, o, this.#deps.claims.release))
-        log.warn('member expired', { member })
+        writeLog(log, CLUSTER_LOG.memberExpired, { member })
     }
     await this.#releaseOrphaned()
   }
@@ -235,7 +236,7 @@ class LocalMember {
     this.#cancelAlarm?.()
     // If it fails, the member expires.
     await deregister(this.#deps.database, this.#id, this.#deps.claims.release).catch(error =>
-      this.#deps.log.error('member could not be deregistered; it will expire', {
+      writeLog(this.#deps.log, CLUSTER_LOG.memberNotDeregistered, {
         why: errorMessage(error),
       }),
     )

@@ -31,6 +31,7 @@ import { startSchedules } from '../jobs/schedules/run-schedules.ts'
 import { startRetentionJob } from '../maintenance/retention-job.ts'
 import { systemClock } from '../platform/clock.ts'
 import { isLoopbackHost } from '../platform/ip.ts'
+import { writeLog } from '../platform/log.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecretBox } from '../platform/secret-box.ts'
 import { startEndpointAlerts } from '../webhooks/endpoint-alerts.ts'
@@ -40,6 +41,7 @@ import { composeApi } from './api.ts'
 import { composeDoctor } from './doctor.ts'
 import { composeResolver, type ExternalDeps } from './engine.ts'
 import { composeIdentityProvider } from './identity-provider.ts'
+import { COMPOSE_LOG } from './telemetry.ts'
 import { DEFAULT_TIMINGS } from './timings.ts'
 import { composeDownload, composeTransport, readWebhookCa } from './webhook-transport.ts'
 import { composeWork, type Services, type WorkDeps } from './worker.ts'
@@ -302,5 +304,5 @@ async function recover(
   await deleteLoadingJobs(database)
   const open = await openJobs(database)
   for (const { id } of open) worker.take(id)
-  if (open.length > 0) log.info('open jobs resumed', { jobs: open.length })
+  if (open.length > 0) writeLog(log, COMPOSE_LOG.jobsResumed, { jobs: open.length })
 }

@@ -28,12 +28,14 @@ import { watchCancellations } from '../jobs/worker/cancellation-poller.ts'
 import { startUnpinning } from '../jobs/worker/unpin-items.ts'
 import type { JobWorker } from '../jobs/worker/worker-deps.ts'
 import { systemClock } from '../platform/clock.ts'
+import { writeLog } from '../platform/log.ts'
 import { Priority } from '../platform/priority.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createBossQueue, QUEUE_CONNECTIONS } from '../queue/boss-queue.ts'
 import { createMemoryQueue } from '../queue/memory-queue.ts'
 import type { Queue } from '../queue/queue.ts'
 import { type ClusterDeps, composeEngine, type ExternalDeps, getNetwork } from './engine.ts'
+import { COMPOSE_LOG } from './telemetry.ts'
 import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
 
 export type WorkDeps = {
@@ -171,7 +173,7 @@ function build(
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: true,
-    onFinishing: job => log.info('job is finished without further retries', { job }),
+    onFinishing: job => writeLog(log, COMPOSE_LOG.jobFinishing, { job }),
     timings: timings.worker,
   })
   let isStopping = false

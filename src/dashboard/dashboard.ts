@@ -6,6 +6,7 @@ import { METHOD_NAME_ALL } from 'hono/router'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { isStorageError } from '../db/database.ts'
 import { errorMessage } from '../platform/error.ts'
+import { writeLog } from '../platform/log.ts'
 import { accountRoutes } from './account.ts'
 import { ApiProblem } from './api.ts'
 import { ASSETS, assetRoutes, FORM_SCRIPT } from './asset.ts'
@@ -36,6 +37,7 @@ import {
   setUser,
   signedIn,
 } from './session/signed-in.ts'
+import { DASHBOARD_LOG } from './telemetry.ts'
 import { usageRoutes } from './usage.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
@@ -187,7 +189,10 @@ async function answerError(
   const error = isUnavailable ? new Refusal(503, UNAVAILABLE) : thrown
   const isKnown = error instanceof Refusal || error instanceof ApiProblem
   if (!isKnown || isUnavailable) {
-    log.error('a page failed', { requestId: c.get('requestId'), why: errorMessage(thrown) })
+    writeLog(log, DASHBOARD_LOG.pageFailed, {
+      requestId: c.get('requestId'),
+      why: errorMessage(thrown),
+    })
   }
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
   const sentence = isKnown ? withRemedy(c, error) : internalError(c.get('requestId'))

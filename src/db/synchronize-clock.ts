@@ -1,10 +1,16 @@
 import { sql } from 'kysely'
 import { SECOND } from '../platform/clock.ts'
 import { formatDuration } from '../platform/format.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Database, writeAsyncCommit } from './database.ts'
 import { readClock, STEADY_CLOCK, type StoredClock } from './steady-clock.ts'
+
+export const CLOCK_SET = {
+  level: 'warn',
+  message: 'the clock was set …; what waits is still due after its remaining time',
+  fields: ['by'],
+} as const satisfies LogEvent
 
 /** A jump does no harm until it is stored, which other processes and the next start need. */
 const CHECK_INTERVAL_MS = 10 * SECOND
@@ -25,9 +31,7 @@ export function startClockSync(database: Database, log: Log): Loop {
       const jumpMs = await synchronizeClock(database)
       if (jumpMs === 0) return
       const direction = jumpMs > 0 ? 'ahead' : 'back'
-      log.warn(`the clock was set ${direction}; what waits is still due after its remaining time`, {
-        by: formatDuration(Math.abs(jumpMs)),
-      })
+      writeLog(log, CLOCK_SET, { by: formatDuration(Math.abs(jumpMs)) }, direction)
     },
   })
 }

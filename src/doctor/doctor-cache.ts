@@ -1,7 +1,13 @@
 import { type Clock, MINUTE } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
 import { type Check, type DoctorDeps, runChecks } from './doctor.ts'
+
+export const CHECKS_FAILED = {
+  level: 'error',
+  message: 'doctor checks failed',
+  fields: ['why'],
+} as const satisfies LogEvent
 
 /** The doctor checks and the state of their run. */
 export type DoctorChecks = {
@@ -59,7 +65,7 @@ export function createDoctorCache({ clock, log, runChecks }: DoctorCacheDeps): D
       endedAt = clock.monotonicNow()
       latest = { checks, at: clock.now(), isRunning: false, fault: null }
     } catch (error) {
-      log.error('doctor checks failed', { why: errorMessage(error) })
+      writeLog(log, CHECKS_FAILED, { why: errorMessage(error) })
       latest = { ...latest, isRunning: false, fault: errorMessage(error) }
     }
   }

@@ -1,7 +1,7 @@
 import { Batcher } from '../platform/batcher.ts'
 import { type Clock, MINUTE } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import {
   type CachedAnswer,
@@ -11,6 +11,7 @@ import {
   type ResultCache,
   ttlFor,
 } from './result-cache.ts'
+import { ENGINE_LOG } from './telemetry.ts'
 
 const NO_ANSWER = Promise.resolve(null)
 
@@ -60,7 +61,7 @@ export class BatchedCache {
     try {
       await this.#cache.set(new Map([[key, network === null ? cached : { ...cached, network }]]))
     } catch (error) {
-      this.#log.warn('result cache write failed', { error: errorMessage(error) })
+      writeLog(this.#log, ENGINE_LOG.cacheNotWritten, { error: errorMessage(error) })
     }
   }
 
@@ -73,7 +74,7 @@ export class BatchedCache {
         return cached !== undefined && this.#isOwn(cached) && isCached(cached, now) ? cached : null
       })
     } catch (error) {
-      this.#log.warn('result cache read failed', { error: errorMessage(error) })
+      writeLog(this.#log, ENGINE_LOG.cacheNotRead, { error: errorMessage(error) })
       return keys.map(() => null)
     }
   }

@@ -1,6 +1,6 @@
 import { abortable, orOnAbort } from '../platform/abort.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { wasSuspended } from '../platform/suspension.ts'
 import { type Address, isFault, parseAddress } from './address/address.ts'
 import type { AddressFlags } from './address/classifier.ts'
@@ -36,6 +36,7 @@ import { sandboxResult, sandboxSteps } from './sandbox.ts'
 import { findMailPolicies, type MailPolicies } from './signals/mail-policies.ts'
 import type { OutsideSignals } from './signals/outside-signals.ts'
 import { observerFor, type StepObserver } from './step-observer.ts'
+import { ENGINE_LOG } from './telemetry.ts'
 import {
   fromAcceptance,
   fromCache,
@@ -627,7 +628,7 @@ export class Engine {
 
   #toFailure(text: string, startedAt: number, error: unknown): PreparedAddress {
     const { clock, log } = this.#deps
-    log.error('verification failed', { error: errorMessage(error) })
+    writeLog(log, ENGINE_LOG.verificationFailed, { error: errorMessage(error) })
     return { result: fromFailure(clock, { text, startedAt }, error) }
   }
 

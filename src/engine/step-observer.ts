@@ -1,7 +1,7 @@
 import { type Clock, MINUTE } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatDurationInWords } from '../platform/format.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type Address, isFault, type SyntaxFault } from './address/address.ts'
 import type { Domain } from './address/domain.ts'
@@ -11,6 +11,7 @@ import type { MxRecord } from './dns/resolver.ts'
 import { noMailText, type Route } from './dns/route.ts'
 import type { ProbeListener, ServerCall } from './probe/probe-listener.ts'
 import { describeOutcome } from './smtp/outcome-text.ts'
+import { ENGINE_LOG } from './telemetry.ts'
 
 /** A progress event of a verification; `text` is a sanitized sentence for people. Plain data. */
 export type Step = SyntaxStep | DomainStep | ServerStep | LineStep | CachedStep
@@ -114,7 +115,7 @@ function guarded({ onStep, signal }: Observer, log: Log): ((step: Step) => void)
   if (onStep === undefined) return null
   let hasFailed = false
   const fail = (error: unknown) => {
-    if (!hasFailed) log.warn('onStep callback failed', { error: errorMessage(error) })
+    if (!hasFailed) writeLog(log, ENGINE_LOG.onStepFailed, { error: errorMessage(error) })
     hasFailed = true
   }
   return step => {

@@ -7,9 +7,10 @@ import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
 import { locking } from '../db/sql-dialect.ts'
 import { SECOND } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { JobTable } from './tables.ts'
+import { JOB_LOG } from './telemetry.ts'
 
 /** Releases the remaining credit reservation of a job on which no more work is done. */
 export async function releaseReservation(
@@ -136,7 +137,7 @@ export const startReservationCheck = (deps: ReservationCheckDeps): Loop =>
     startAfterMs: CHECK_INTERVAL_MS,
     async run() {
       const released = await checkReservations(deps)
-      if (released > 0) deps.log.warn('credits held for no verification released', { released })
+      if (released > 0) writeLog(deps.log, JOB_LOG.creditsReleased, { released })
     },
   })
 

@@ -5,11 +5,12 @@ import { CLASSES } from '../engine/verdict/verdict.ts'
 import { type Clock, DAY, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { createLogTransport, type Mail, type Notify } from '../webhooks/mail-transport.ts'
 import { getListName, type Job } from './job-store.ts'
+import { JOB_LOG } from './telemetry.ts'
 
 type JobMailsDeps = {
   readonly database: Database
@@ -96,7 +97,7 @@ async function sendOne(context: MailContext, due: Job): Promise<void> {
     failingSince.set(due.id, since)
     const willRetry = clock.monotonicNow() - since < timings.giveUpMs
     const fields = { jobId: due.id, accountId: due.account_id, why: errorMessage(error) }
-    log.warn(`job mail could not be sent; ${willRetry ? 'will retry' : 'giving up'}`, fields)
+    writeLog(log, willRetry ? JOB_LOG.mailRetried : JOB_LOG.mailGivenUp, fields)
     if (willRetry) return
   }
   failingSince.delete(due.id)

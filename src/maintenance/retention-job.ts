@@ -18,7 +18,7 @@ import { deleteAnswersBefore } from '../jobs/cached-answers.ts'
 import { deleteJobsBefore } from '../jobs/delete-job.ts'
 import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { type Clock, DAY, HOUR, sleep } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
 import {
@@ -72,7 +72,7 @@ async function deleteExpired(deps: RetentionJobDeps, signal: AbortSignal): Promi
     deleted[rule.name] = await expire(database, rule, signal)
   }
   const total = Object.values(deleted).reduce((sum, count) => sum + count, 0)
-  if (total > 0) log.info('retention run finished', deleted)
+  if (total > 0) writeLog(log, RETENTION_FINISHED, deleted)
 }
 
 /** Larger than any drift or correction; a machine may also have been off for longer. */
@@ -116,7 +116,7 @@ export class ClockCheck {
     const offset = now - ticks
     if (this.#suspicion === null || !isSteady(this.#suspicion.offset, offset)) {
       this.#suspicion = { ticks, offset }
-      log.warn(CLOCK_WARNING, { now: toIso(now), expected: toIso(expected) })
+      writeLog(log, CLOCK_AHEAD, { now: toIso(now), expected: toIso(expected) })
     }
     return false
   }
@@ -141,9 +141,19 @@ export class ClockCheck {
 const isSteady = (a: number, b: number) => Math.abs(a - b) <= STEADY_TOLERANCE_MS
 const toIso = (time: number) => new Date(time).toISOString()
 
-const CLOCK_WARNING =
-  'The clock of this machine is more than a day ahead of the last known time, so expired data is ' +
-  'not deleted. Check the clock. If it is right, deletion resumes after a day.'
+/** Its fields are the names of what was deleted, with counts. */
+export const RETENTION_FINISHED = {
+  level: 'info',
+  message: 'retention run finished',
+  fields: [],
+} as const satisfies LogEvent
+
+export const CLOCK_AHEAD = {
+  level: 'warn',
+  message:
+    'The clock of this machine is more than a day ahead of the last known time, so expired data is not deleted. Check the clock. If it is right, deletion resumes after a day.',
+  fields: ['now', 'expected'],
+} as const satisfies LogEvent
 
 /** Name in the table `setting`. */
 const NAME = 'clock-seen-at'

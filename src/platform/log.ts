@@ -8,7 +8,34 @@ export interface Log {
   error(message: string, fields?: LogFields): void
 }
 
-export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
+type LogValue = string | number | boolean | null | undefined
+
+export type LogFields = Readonly<Record<string, LogValue>>
+
+/**
+ * A log event: its level, its message, and the names of its fields. `…` in a message stands for a
+ * part that varies. A module declares its events in its `telemetry.ts`; one or two are declared in
+ * the file that logs them. docs/logs.md lists those of level warn and error.
+ */
+export type LogEvent = {
+  readonly level: keyof Log
+  readonly message: string
+  readonly fields: readonly string[]
+}
+
+/** Logs an event; `part` replaces each `…` of its message. */
+export function writeLog<Event extends LogEvent>(
+  log: Log,
+  event: Event,
+  fields?: Readonly<Partial<Record<Event['fields'][number], LogValue>>>,
+  part?: string,
+): void {
+  log[event.level](part === undefined ? event.message : fillMessage(event, part), fields)
+}
+
+/** Returns the message of an event whose varying part is `part`. */
+export const fillMessage = ({ message }: LogEvent, part: string): string =>
+  message.replaceAll('…', () => part)
 
 /** Wraps a log that callers pass in: an error in it must not end what is logged about. */
 export function guardedLog(log: Log): Log {

@@ -1,6 +1,6 @@
 import { type Clock, SECOND, sleep } from './clock.ts'
 import { errorMessage } from './error.ts'
-import { type Log, LogThrottle } from './log.ts'
+import { type Log, type LogEvent, LogThrottle, writeLog } from './log.ts'
 import { backoff } from './retry.ts'
 
 export type LoopOptions = {
@@ -30,6 +30,13 @@ export interface Loop {
   /** Starts no further run; resolves when the current one has ended. May be called repeatedly. */
   stop(): Promise<void>
 }
+
+/** Its message begins with the name of the loop. */
+export const LOOP_FAILED = {
+  level: 'error',
+  message: '… failed',
+  fields: ['why', 'repeated'],
+} as const satisfies LogEvent
 
 const RETRY_FACTOR_MAX = 4
 const RETRY_MAX_MS = 10 * SECOND
@@ -62,7 +69,7 @@ export function startLoop(o: LoopOptions): Loop {
     const repeated = throttle.due(o.name)
     if (repeated === null) return
     const why = errorMessage(error)
-    o.log.error(`${o.name} failed`, repeated === 0 ? { why } : { why, repeated })
+    writeLog(o.log, LOOP_FAILED, repeated === 0 ? { why } : { why, repeated }, o.name)
   }
   const delayMs = () => {
     const everyMs = typeof o.everyMs === 'number' ? o.everyMs : o.everyMs()

@@ -1,10 +1,11 @@
 import { type ConstructorOptions, PgBoss, type Queue as QueueOptions } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import { type Log, type LogFields, LogThrottle } from '../platform/log.ts'
+import { type Log, type LogEvent, type LogFields, LogThrottle, writeLog } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
 import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type Queue, type QueueTimings } from './queue.ts'
 import { type Claim, TaskConsumer, type TaskStore } from './task-consumer.ts'
+import { QUEUE_LOG } from './telemetry.ts'
 
 type BossDatabase = NonNullable<ConstructorOptions['db']>
 
@@ -92,9 +93,11 @@ class BossQueue implements Queue {
       monitorIntervalSeconds: Math.max(1, this.#timings.monitorMs / SECOND),
     })
     this.#boss.on('error', error => {
-      this.#faults.fault('queue database error', { error: errorMessage(error) })
+      this.#faults.fault(QUEUE_LOG.databaseError, { error: errorMessage(error) })
     })
-    this.#boss.on('warning', ({ message }) => deps.log.warn('pg-boss warning', { error: message }))
+    this.#boss.on('warning', ({ message }) =>
+      writeLog(deps.log, QUEUE_LOG.bossWarning, { error: message }),
+    )
   }
 
   async start(): Promise<void> {
@@ -134,7 +137,7 @@ class BossQueue implements Queue {
       store: new BossTasks(this.#boss, name, optionsFor(this.#timings)),
       clock: this.#deps.clock,
       timings: this.#timings,
-      onFault: (message, fields) => this.#faults.fault(message, { kind, ...fields }),
+      onFault: (event, fields) => this.#faults.fault(event, { kind, ...fields }),
       onFailure: fields => this.#faults.failure(kind, fields),
     })
     this.#consumers.set(name, consumer)
@@ -208,7 +211,7 @@ class BossQueue implements Queue {
       this.#faults.success()
       this.#wakeAll()
     } catch (error) {
-      this.#faults.fault('queue maintenance failed', { error: errorMessage(error) })
+      this.#faults.fault(QUEUE_LOG.maintenanceFailed, { error: errorMessage(error) })
     }
   }
 
@@ -229,7 +232,7 @@ class BossQueue implements Queue {
       .then(() => this.#boss.stop({ graceful: false }))
       .then(() => this.#deps.database.end())
       .catch(error => {
-        this.#faults.fault('queue shutdown failed', { error: errorMessage(error) })
+        this.#faults.fault(QUEUE_LOG.shutdownFailed, { error: errorMessage(error) })
       })
       .finally(() => finished.abort())
     await Promise.race([shutdown, sleep(this.#deps.clock, this.#timings.leaveMs, finished.signal)])
@@ -344,9 +347,9 @@ export class FaultLog {
   }
 
   /** Logs a database fault. */
-  fault(message: string, fields: LogFields): void {
+  fault(event: LogEvent, fields: LogFields): void {
     this.#faultAt = this.#clock.monotonicNow()
-    this.#write(DATABASE, message, fields)
+    this.#write(DATABASE, event, fields)
   }
 
   /** Records a successful database call. */
@@ -354,17 +357,17 @@ export class FaultLog {
     if (this.#faultAt === null || this.#clock.monotonicNow() - this.#faultAt < this.#clearMs) return
     this.#faultAt = null
     this.#reminders.forget(DATABASE)
-    this.#log.info('queue database available again')
+    writeLog(this.#log, QUEUE_LOG.databaseAvailable)
   }
 
   /** Logs a failed run of a kind. */
   failure(kind: string, fields: LogFields): void {
-    this.#write(`run ${kind}`, 'task failed; will retry', { kind, ...fields })
+    this.#write(`run ${kind}`, QUEUE_LOG.taskRetried, { kind, ...fields })
   }
 
-  #write(failure: string, message: string, fields: LogFields): void {
+  #write(failure: string, event: LogEvent, fields: LogFields): void {
     const repeated = this.#reminders.due(failure)
     if (repeated === null) return
-    this.#log.error(message, repeated === 0 ? fields : { ...fields, repeated })
+    writeLog(this.#log, event, repeated === 0 ? fields : { ...fields, repeated })
   }
 }

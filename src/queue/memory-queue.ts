@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import {
   DEFAULT_QUEUE_TIMINGS,
   type Handler,
@@ -10,6 +10,7 @@ import {
   type Worker,
   type WorkOptions,
 } from './queue.ts'
+import { QUEUE_LOG } from './telemetry.ts'
 
 /**
  * Creates the queue of a single process. It has no state that cannot be rebuilt from the database
@@ -160,7 +161,7 @@ class Kind {
     const now = this.#clock.monotonicNow()
     if (now - this.#loggedAt < this.#retryMs) return
     this.#loggedAt = now
-    this.#log.error('task failed; will retry', { key, error: errorMessage(error) })
+    writeLog(this.#log, QUEUE_LOG.taskRetried, { key, error: errorMessage(error) })
   }
 
   #requeue(entry: Entry, next: Reschedule) {

@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, sleep } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { LogFields } from '../platform/log.ts'
+import type { LogEvent, LogFields } from '../platform/log.ts'
 import {
   DEFAULT_QUEUE_TIMINGS,
   type Handler,
@@ -9,6 +9,7 @@ import {
   type Worker,
   type WorkOptions,
 } from './queue.ts'
+import { QUEUE_LOG } from './telemetry.ts'
 
 /** Maximum tasks per claim. */
 const CLAIM_MAX = 500
@@ -20,7 +21,7 @@ type TaskConsumerDeps = {
   readonly clock: Clock
   readonly timings?: QueueTimings
   /** Logs a database fault. */
-  readonly onFault: (message: string, fields: LogFields) => void
+  readonly onFault: (event: LogEvent, fields: LogFields) => void
   /** Logs an error thrown by a handler. */
   readonly onFailure: (fields: LogFields) => void
 }
@@ -149,7 +150,7 @@ export class TaskConsumer {
     try {
       await this.put([key], dueAt - this.#clock.monotonicNow())
     } catch (error) {
-      this.#deps.onFault('task could not be re-enqueued; will retry', {
+      this.#deps.onFault(QUEUE_LOG.taskNotEnqueued, {
         key,
         error: errorMessage(error),
       })
@@ -177,7 +178,7 @@ export class TaskConsumer {
     } catch (error) {
       this.#mayHaveTasks = true
       const why = { error: errorMessage(error) }
-      this.#deps.onFault('tasks could not be claimed; will retry', why)
+      this.#deps.onFault(QUEUE_LOG.tasksNotClaimed, why)
       await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
     }
   }
@@ -247,7 +248,7 @@ export class TaskConsumer {
         return true
       } catch (error) {
         const why = { error: errorMessage(error) }
-        this.#deps.onFault('task completion could not be written; will retry', why)
+        this.#deps.onFault(QUEUE_LOG.completionNotWritten, why)
         if (this.#stopping.signal.aborted) return false
         await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
       }
@@ -277,7 +278,7 @@ export class TaskConsumer {
       }
     } catch (error) {
       this.#renewedAt = Number.NEGATIVE_INFINITY
-      this.#deps.onFault('claims could not be renewed; will retry', { error: errorMessage(error) })
+      this.#deps.onFault(QUEUE_LOG.claimsNotRenewed, { error: errorMessage(error) })
     }
     this.#isRenewing = false
   }

@@ -1,9 +1,10 @@
 import { type Clock, DAY, HOUR } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, type LogEvent, type LogFields, writeLog } from '../platform/log.ts'
 import { TtlMap } from '../platform/ttl-map.ts'
 import type { Attempt } from './attempt.ts'
 import type { DueDelivery } from './delivery-store.ts'
 import { DISABLED_REASONS, type DisabledCode } from './endpoint.ts'
+import { WEBHOOK_LOG } from './telemetry.ts'
 
 /** Logs an attempt; `disabled` is the reason if it disabled its webhook. */
 export type AttemptLog = (due: DueDelivery, attempt: Attempt, disabled: DisabledCode | null) => void
@@ -18,32 +19,28 @@ export function createAttemptLog({ log, clock }: { log: Log; clock: Clock }): At
     const { webhook, eventId } = due
     const about = { webhook: webhook.id, event: eventId, status: statusCode }
     const attempts = due.attempt + 1
-    log.debug('webhook delivery attempt', {
+    writeLog(log, WEBHOOK_LOG.attempt, {
       ...about,
       attempt: attempts,
       state: next.state,
       ms: durationMs,
     })
-    const logHourly = (level: 'info' | 'warn', message: string, fields: object) => {
-      const times = countSinceLogged(`${webhook.id} ${message}`)
+    const logHourly = (event: LogEvent, fields: LogFields) => {
+      const times = countSinceLogged(`${webhook.id} ${event.message}`)
       if (times === 0) return
-      log[level](message, { ...about, ...fields, times: times > 1 ? times : undefined })
+      writeLog(log, event, { ...about, ...fields, times: times > 1 ? times : undefined })
     }
-    if (next.state === 'retry_scheduled')
-      logHourly('info', ATTEMPT_FAILED, { attempts, why: error })
-    if (next.state === 'failed')
-      logHourly('warn', 'webhook delivery failed', { attempts, why: error })
+    const failure = { attempts, why: error }
+    if (next.state === 'retry_scheduled') logHourly(WEBHOOK_LOG.attemptFailed, failure)
+    if (next.state === 'failed') logHourly(WEBHOOK_LOG.deliveryFailed, failure)
     if (next.state === 'delivered' && webhook.failingSince !== null)
-      logHourly('info', RECOVERED, {})
+      logHourly(WEBHOOK_LOG.endpointRecovered, {})
     if (disabled !== null) {
       const why = DISABLED_REASONS[disabled]
-      log.warn('webhook endpoint disabled', { ...about, code: disabled, why })
+      writeLog(log, WEBHOOK_LOG.endpointDisabled, { ...about, code: disabled, why })
     }
   }
 }
-
-const ATTEMPT_FAILED = 'webhook delivery attempt failed; will retry'
-const RECOVERED = 'webhook endpoint recovered'
 
 type LoggedMessage = { readonly at: number; suppressed: number }
 

@@ -2,7 +2,7 @@ import { type Database, isStorageError, writeConcurrent } from '../db/database.t
 import { Batcher } from '../platform/batcher.ts'
 import { type Clock, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { retry } from '../platform/retry.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { AttemptDetails } from './attempt-store.ts'
@@ -12,6 +12,7 @@ import { type DueDelivery, type NewAttempt, recordAttempts } from './delivery-st
 import type { Webhook } from './endpoint-store.ts'
 import { isSandboxBody } from './event.ts'
 import { signedHeaders } from './signature.ts'
+import { WEBHOOK_LOG } from './telemetry.ts'
 import type { TransportResult, WebhookRequest, WebhookTransport } from './transport.ts'
 
 /** Intervals and timeouts of the delivery of events, in ms. */
@@ -213,7 +214,7 @@ export function createAttemptWriter(deps: AttemptWriterDeps): AttemptWriter {
         )
       const onRetry = (error: unknown) => {
         const fields = { attempts: attempts.length, why: errorMessage(error) }
-        log.error('delivery attempts could not be written; will retry', fields)
+        writeLog(log, WEBHOOK_LOG.attemptsNotWritten, fields)
       }
       const o = { clock, signal, isRetryable: isStorageError, delayMs: timings.retryMs, onRetry }
       const isDurable = await retry(write, o).then(

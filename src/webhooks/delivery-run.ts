@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import type { Reschedule } from '../queue/queue.ts'
 import {
   type Attempt,
@@ -14,6 +14,7 @@ import { disabledCode, RETRY_LATER_STATUSES } from './delivery-state.ts'
 import { type DueDelivery, listNextDeliveries, nextDueAt } from './delivery-store.ts'
 import type { DisabledCode } from './endpoint.ts'
 import type { EndpointBackoff } from './endpoint-backoff.ts'
+import { WEBHOOK_LOG } from './telemetry.ts'
 
 type DeliveryRunDeps = AttemptDeps & {
   readonly database: Database
@@ -137,7 +138,7 @@ export class DeliveryRun {
     } catch (error) {
       endpoints.backOff(this.#webhookId, timings.failureBackoffMs, due.webhook.url)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: errorMessage(error) }
-      log.error('internal error during webhook delivery', fields)
+      writeLog(log, WEBHOOK_LOG.deliveryError, fields)
     }
   }
 

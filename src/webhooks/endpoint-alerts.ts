@@ -1,7 +1,7 @@
 import { type Database, isStorageError, write } from '../db/database.ts'
 import { type Clock, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { retry } from '../platform/retry.ts'
 import { alertEmail } from './alert-email.ts'
@@ -14,6 +14,7 @@ import {
 } from './alert-store.ts'
 import { RETENTION_MS } from './delivery-state.ts'
 import { createLogTransport, type Notify } from './mail-transport.ts'
+import { WEBHOOK_LOG } from './telemetry.ts'
 
 type EndpointAlertsDeps = {
   readonly database: Database
@@ -79,7 +80,7 @@ async function sendOne(context: AlertContext, notice: DueAlert): Promise<void> {
   if (!(await write(database, trx => claimAlert(trx, notice, claim.dueAt)))) return
   try {
     await send(context, notice)
-    log.debug('webhook alert sent', { webhookId, accountId, failedEvents })
+    writeLog(log, WEBHOOK_LOG.alertSent, { webhookId, accountId, failedEvents })
   } catch (error) {
     if (context.signal.aborted || canRetry(context, notice, error)) return
   }
@@ -124,8 +125,7 @@ function canRetry(
   const since = failingSince.get(webhookId) ?? clock.monotonicNow()
   failingSince.set(webhookId, since)
   const willRetry = clock.monotonicNow() - since < timings.giveUpMs
-  const nextStep = willRetry ? 'will retry' : 'giving up'
-  log.warn(`webhook alert could not be sent; ${nextStep}`, {
+  writeLog(log, willRetry ? WEBHOOK_LOG.alertRetried : WEBHOOK_LOG.alertGivenUp, {
     webhookId,
     accountId,
     why: errorMessage(error),

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import type { Database } from '../db/database.ts'
 import { type Clock, sleep } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
+import { type Log, writeLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
 import type { Lease, Queue } from '../queue/queue.ts'
@@ -10,6 +10,7 @@ import { createAttemptLog } from './attempt-log.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import { listDueWebhooks } from './delivery-store.ts'
 import { createEndpointBackoff, type EndpointBackoff } from './endpoint-backoff.ts'
+import { WEBHOOK_LOG } from './telemetry.ts'
 import type { WebhookTransport } from './transport.ts'
 
 export type DeliveryDeps = {
@@ -84,11 +85,7 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
     const drained = Promise.all([poll.stop(), worker.stop()]).finally(() => allStopped.abort())
     await sleep(clock, timings.graceMs, allStopped.signal)
     const { inFlight: requests } = counts
-    if (requests > 0)
-      log.info(
-        'webhook requests without a response aborted; they are sent again after the next start',
-        { requests },
-      )
+    if (requests > 0) writeLog(log, WEBHOOK_LOG.requestsAborted, { requests })
     abandoned.abort()
     await drained
     await writer.stop()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { FaultLog } from '../../src/queue/boss-queue.ts'
+import { QUEUE_LOG } from '../../src/queue/telemetry.ts'
 import { fakeClock } from '../support/clock.ts'
 import { recordingLog } from '../support/log.ts'
 
@@ -12,8 +13,8 @@ function faultLog() {
 test('logs database faults once, then every minute, and once when they are over', async () => {
   const { clock, lines, faults } = faultLog()
   for (let second = 0; second < 90; second++) {
-    faults.fault('work cannot be fetched now', { kind: 'a', error: 'refused' })
-    faults.fault('claims could not be renewed; will retry', { kind: 'b', error: 'refused' })
+    faults.fault(QUEUE_LOG.tasksNotClaimed, { kind: 'a', error: 'refused' })
+    faults.fault(QUEUE_LOG.claimsNotRenewed, { kind: 'b', error: 'refused' })
     // One of several connections still works.
     faults.success()
     await clock.advance(1_000)
@@ -22,7 +23,7 @@ test('logs database faults once, then every minute, and once when they are over'
     faults.success()
     await clock.advance(1_000)
   }
-  const fault = { level: 'error', message: 'work cannot be fetched now' }
+  const fault = { level: 'error', message: 'tasks could not be claimed; will retry' }
   expect(lines).toEqual([
     { ...fault, fields: { kind: 'a', error: 'refused' } },
     { ...fault, fields: { kind: 'a', error: 'refused', repeated: 119 } },
@@ -33,7 +34,7 @@ test('logs database faults once, then every minute, and once when they are over'
 test('logs new faults after a recovery at once', async () => {
   const { clock, lines, faults } = faultLog()
   for (let outage = 0; outage < 2; outage++) {
-    faults.fault('work cannot be fetched now', { error: 'refused' })
+    faults.fault(QUEUE_LOG.tasksNotClaimed, { error: 'refused' })
     await clock.advance(5_000)
     faults.success()
   }

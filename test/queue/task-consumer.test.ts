@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { LogEvent } from '../../src/platform/log.ts'
 import { TaskConsumer } from '../../src/queue/task-consumer.ts'
+import { QUEUE_LOG } from '../../src/queue/telemetry.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { fc, runs } from '../support/property.ts'
 import { RunRecorder } from './conformance.ts'
@@ -25,8 +27,8 @@ function makeFixture(count = 1) {
 }
 
 function consumerOf(clock: FakeClock, store: FakeTaskStore, logged: string[]) {
-  const onFault = (message: string) => void logged.push(message)
-  const onFailure = () => onFault('task failed; will retry')
+  const onFault = ({ message }: LogEvent) => void logged.push(message)
+  const onFailure = () => onFault(QUEUE_LOG.taskRetried)
   return new TaskConsumer({ store, clock, onFault, onFailure })
 }
 

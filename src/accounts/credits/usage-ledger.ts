@@ -9,10 +9,11 @@ import { commitMark, wasCommitted } from '../../db/postgres/commit.ts'
 import { type AfterFailure, Batcher } from '../../platform/batcher.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import { type Plan, periodStart } from '../plan.ts'
 import type { VerificationSource } from '../tables.ts'
+import { ACCOUNT_LOG } from '../telemetry.ts'
 import {
   consumeReservation,
   lockAccounts,
@@ -143,11 +144,8 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
       const next = afterFailure(error, entries, tries)
       // The reservations of failed entries are released.
       if (next === 'reject') end(failed)
-      const message =
-        next === 'reject'
-          ? 'usage ledger write failed; entries lost'
-          : 'usage ledger write failed; will retry'
-      log.error(message, { entries, tries, why: errorMessage(error) })
+      const event = next === 'reject' ? ACCOUNT_LOG.ledgerEntriesLost : ACCOUNT_LOG.ledgerRetried
+      writeLog(log, event, { entries, tries, why: errorMessage(error) })
       return next
     },
   })
@@ -198,7 +196,7 @@ export function createUsageLedger(deps: UsageLedgerDeps): UsageLedger {
     flushed: () => ledgerEntries.flushed(),
     async stop() {
       const lost = await ledgerEntries.close()
-      if (lost > 0) log.error('usage ledger write failed; entries lost', { entries: lost })
+      if (lost > 0) writeLog(log, ACCOUNT_LOG.ledgerEntriesLost, { entries: lost })
     },
   }
 }
@@ -217,7 +215,7 @@ async function reportExhausted(
   try {
     await writeConcurrent(deps.database, trx => emitQuotaExceeded(trx, deps, o, deps.clock.now()))
   } catch (error) {
-    deps.log.warn('quota event could not be written', { why: errorMessage(error) })
+    writeLog(deps.log, ACCOUNT_LOG.quotaEventLost, { why: errorMessage(error) })
   }
   return left
 }

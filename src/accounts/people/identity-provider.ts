@@ -1,7 +1,8 @@
 import { type Clock, HOUR, SECOND } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
+import { ACCOUNT_LOG } from '../telemetry.ts'
 
 // Sign-in with the identity provider of an organization: OpenID Connect Core 1.0, the authorization
 // code flow with PKCE (RFC 7636). The browser is sent to the provider with a state, a nonce and a
@@ -142,7 +143,7 @@ export function createIdentityProvider(
       // The log has no email addresses, which the provider may mention.
       const shown = reason?.includes('@') ? null : reason
       const fields = { step, fault, reason: shown, why: causeText(error) }
-      log.warn('sign-in with the identity provider failed', fields)
+      writeLog(log, ACCOUNT_LOG.providerFailed, fields)
       return { fault, sentence: toSentence(name, fault, reason) }
     }
   }

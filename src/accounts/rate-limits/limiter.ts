@@ -1,7 +1,8 @@
 import { Batcher } from '../../platform/batcher.ts'
 import { type Clock, MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
+import { ACCOUNT_LOG } from '../telemetry.ts'
 import {
   type Bucket,
   type BucketState,
@@ -43,9 +44,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
     deleteExpiredAt = clock.monotonicNow() + CLEANUP_INTERVAL_MS
     deletion = store
       .deleteExpired()
-      .catch(error =>
-        log.warn('expired rate limit windows could not be deleted', { why: errorMessage(error) }),
-      )
+      .catch(error => writeLog(log, ACCOUNT_LOG.windowsNotDeleted, { why: errorMessage(error) }))
   }
   const toStates = (buckets: readonly Bucket[], status: readonly BucketUsage[]) => {
     const now = clock.now()
@@ -67,9 +66,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
     const state = peek([bucket])[0] as BucketState
     batcher
       .add({ buckets: [], refund: { key, endsAt, cost } })
-      .catch(error =>
-        log.warn('rate limit charge could not be refunded', { why: errorMessage(error) }),
-      )
+      .catch(error => writeLog(log, ACCOUNT_LOG.chargeNotRefunded, { why: errorMessage(error) }))
       .finally(() => {
         if (isCounted) refunds.set(key, (refunds.get(key) ?? 0) - cost)
         if (refunds.get(key) === 0) refunds.delete(key)

@@ -3,7 +3,8 @@ import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { createDirectory } from '../../platform/directory.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
+import { ACCOUNT_LOG } from '../telemetry.ts'
 import { createLimiter, type LimiterDeps } from './limiter.ts'
 import {
   applyCharges,
@@ -118,7 +119,7 @@ function openWindowFile(file: string, log: Log) {
       } catch (error) {
         if (sqlite.inTransaction) sqlite.exec('rollback')
         if (!isFailing)
-          log.error('rate limits could not be written', { file, why: errorMessage(error) })
+          writeLog(log, ACCOUNT_LOG.rateLimitsNotWritten, { file, why: errorMessage(error) })
         isFailing = true
       }
     },
@@ -126,7 +127,7 @@ function openWindowFile(file: string, log: Log) {
       try {
         sqlite.prepare('delete from bucket where ends_at <= ?').run(now)
       } catch (error) {
-        log.warn('expired rate limit windows could not be deleted', {
+        writeLog(log, ACCOUNT_LOG.windowsNotDeleted, {
           file,
           why: errorMessage(error),
         })
@@ -142,7 +143,7 @@ function openFile(file: string, log: Log): SqliteDatabase.Database {
     return prepareFile(file)
   } catch (error) {
     // The file holds only the counts of the last hour, which are not worth a failed start.
-    log.warn('rate limit file is damaged; creating a new one', { file, why: errorMessage(error) })
+    writeLog(log, ACCOUNT_LOG.rateLimitFileDamaged, { file, why: errorMessage(error) })
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
     return prepareFile(file)
   }

@@ -4,10 +4,11 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { isStorageError } from '../../db/database.ts'
 import { isOutage } from '../../db/postgres/errors.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import type { Env } from '../context.ts'
 import { getHeader } from '../headers.ts'
+import { API_LOG } from '../telemetry.ts'
 import { ApiError, STATUS } from './api-error.ts'
 import { answerOperation } from './operations.ts'
 import { requestError } from './request-errors.ts'
@@ -79,13 +80,14 @@ function report(log: Log, error: ApiError, requestId: string): void {
   // Our own limits can refuse a thousand requests a second: the log writes the same refusal once a
   // minute.
   if (STATUS[error.code] === 503 && error.cause === undefined) {
-    log.warn('requests are refused', { why: error.message })
+    writeLog(log, API_LOG.requestsRefused, { why: error.message })
     return
   }
   const cause = error.cause === undefined ? error : error.cause
   const isFault = STATUS[error.code] !== 503
   const stack = isFault && cause instanceof Error ? cause.stack : undefined
-  log.error('a request failed', { requestId, code: error.code, why: errorMessage(cause), stack })
+  const why = errorMessage(cause)
+  writeLog(log, API_LOG.requestFailed, { requestId, code: error.code, why, stack })
 }
 
 const wantsProblem = (accept: string | undefined) =>

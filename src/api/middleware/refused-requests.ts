@@ -8,6 +8,7 @@ import { findJob } from '../../jobs/job-store.ts'
 import { findSchedule } from '../../jobs/schedules/schedule-store.ts'
 import { HOUR } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { findWebhook } from '../../webhooks/endpoint-store.ts'
 import { findEvent } from '../../webhooks/event-store.ts'
@@ -17,6 +18,7 @@ import { toApiError } from '../errors/errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { withOrigin } from '../request-context.ts'
 import type { ServiceDeps } from '../service.ts'
+import { API_LOG } from '../telemetry.ts'
 
 type RefusedRequestDeps = Pick<ServiceDeps, 'clock' | 'random' | 'database' | 'log'> & {
   readonly metrics: Metrics
@@ -61,7 +63,7 @@ export function createRefusedRequests(deps: RefusedRequestDeps): RefusedRequests
         await writeConcurrent(database, trx => addAuditEntry(trx, { ...deps, origin }, entry))
       } catch (error) {
         // The response is that of the refused request, also if the entry cannot be written.
-        log.warn(NOT_WRITTEN, { why: errorMessage(error) })
+        writeLog(log, API_LOG.refusalNotAudited, { why: errorMessage(error) })
       }
     },
   }
@@ -100,8 +102,6 @@ type NoteDeps = Pick<ServiceDeps, 'database' | 'log'> & {
   readonly refusedRequests: RefusedRequests
 }
 
-const NOT_WRITTEN = 'a refused request could not be written to the audit log'
-
 /** Errors of a known caller that lacks a right. */
 const FORBIDDEN: ReadonlySet<ApiCode> = new Set([
   'insufficient_scope',
@@ -124,7 +124,7 @@ async function findForeignId(
     const owner = (await OWNERS[kind]?.(database, id)) ?? account.id
     return owner === account.id ? null : id
   } catch (error) {
-    log.warn(NOT_WRITTEN, { why: errorMessage(error) })
+    writeLog(log, API_LOG.refusalNotAudited, { why: errorMessage(error) })
     return null
   }
 }

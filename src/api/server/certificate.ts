@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Clock, DAY, SECOND } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
+import { API_LOG } from '../telemetry.ts'
 
 /** Paths of the certificate with its chain and of the private key. */
 export type CertificateFiles = { readonly cert: string; readonly key: string }
@@ -98,12 +99,11 @@ export function watchCertificate(
       if (found.cert === current.cert && found.key === current.key) return
       onNew(found)
       current = found
-      log.info('certificate reloaded', { file: files.cert })
+      writeLog(log, API_LOG.certificateReloaded, { file: files.cert })
       warnOfExpiry(files, found, clock, log)
     } catch (error) {
       const why = errorMessage(error)
-      if (why !== lastError)
-        log.error(`certificate not reloaded, the current one stays in use: ${why}`)
+      if (why !== lastError) writeLog(log, API_LOG.certificateNotReloaded, {}, why)
       lastError = why
     }
   }
@@ -123,7 +123,6 @@ function warnOfExpiry(files: CertificateFiles, { expiresAt }: Certificate, clock
   const leftMs = expiresAt - clock.now()
   if (leftMs > WARN_BEFORE_MS) return
   const until = new Date(expiresAt).toISOString()
-  const fields = { file: files.cert, until }
-  if (leftMs <= 0) log.warn('the certificate has expired: clients will refuse it', fields)
-  else log.warn('the certificate expires soon', fields)
+  const event = leftMs <= 0 ? API_LOG.certificateExpired : API_LOG.certificateExpiresSoon
+  writeLog(log, event, { file: files.cert, until })
 }

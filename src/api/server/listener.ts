@@ -3,9 +3,10 @@ import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Clock, SECOND, yieldBatched } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import type { ApiError } from '../errors/api-error.ts'
 import { requestError } from '../errors/request-errors.ts'
+import { API_LOG } from '../telemetry.ts'
 import { type ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
 import { type RefusalDeps, refusalResponse, refuse, sendError, socketIp } from './reject.ts'
@@ -112,8 +113,7 @@ function dropIfAnswered({ fetch }: ListenerDeps, request: Request, bindings: Htt
 /** Handles errors before and after the app, which handles its own. */
 function unhandled(deps: ListenerDeps, error: unknown): Response {
   const isClientError = error instanceof RequestError
-  if (!isClientError)
-    deps.log.error('a request could not be answered', { why: errorMessage(error) })
+  if (!isClientError) writeLog(deps.log, API_LOG.requestNotAnswered, { why: errorMessage(error) })
   return refusalResponse(
     isClientError
       ? requestError('request_not_parsed')

@@ -3,8 +3,10 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import type { ApiError } from '../errors/api-error.ts'
 import { requestError } from '../errors/request-errors.ts'
+import { API_LOG } from '../telemetry.ts'
 import type { Certificate } from './certificate.ts'
 import { ConnectionTracker, closeAfterResponse } from './connections.ts'
 import type { ServerLimits } from './limits.ts'
@@ -41,7 +43,7 @@ export async function startServer(deps: ServerDeps): Promise<HttpServer> {
   const server = deps.certificate === null ? plainServer(limits) : tlsServer(deps)
   registerHandlers(server, { ...deps, traffic })
   await listen(server, deps)
-  server.on('error', error => deps.log.error('HTTP server error', { why: errorMessage(error) }))
+  server.on('error', error => writeLog(deps.log, API_LOG.serverError, { why: errorMessage(error) }))
   return {
     port: (server.address() as AddressInfo).port,
     renew({ cert, key }) {
@@ -125,7 +127,7 @@ function registerHandlers(server: Server | TlsServer, deps: ListenerDeps): void 
   server.on('connect', (_, socket) => refuseConnect(socket as Socket, deps))
   server.on('timeout', socket => void onIdle(socket, deps))
   const logDrops = (connections: number) =>
-    log.warn('connections refused', { connections, open: limits.connectionsMax })
+    writeLog(log, API_LOG.connectionsRefused, { connections, open: limits.connectionsMax })
   const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
   const rejectSurplus = throttled(deps.clock, DROP_LOG_INTERVAL_MS, logDrops)
   server.on('drop', rejectSurplus)

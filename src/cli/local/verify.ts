@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { composeEngine } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import { fileOf } from '../../db/database-url.ts'
-import { CONNECTION_REJECTED } from '../../engine/probe/mx-group-probe.ts'
+import { ENGINE_LOG } from '../../engine/telemetry.ts'
 import { decide } from '../../engine/verdict/action.ts'
 import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Log } from '../../platform/log.ts'
@@ -63,7 +63,8 @@ export async function createLocalVerifier(
 /** Drops the warning about a server that rejected the connection: the text of a result has it. */
 const withoutRejections = (log: Log): Log => ({
   ...log,
-  warn: (message, fields) => message !== CONNECTION_REJECTED && log.warn(message, fields),
+  warn: (message, fields) =>
+    message !== ENGINE_LOG.connectionRejected.message && log.warn(message, fields),
 })
 
 /** Loads the code of the database only if there is one: most users of `ev verify` have none. */

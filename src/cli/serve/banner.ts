@@ -1,5 +1,7 @@
+import { writeLog } from '../../platform/log.ts'
 import { type CliContext, version } from '../context.ts'
 import { timeZone } from '../print.ts'
+import { CLI_LOG } from '../telemetry.ts'
 import { terminalWidth, wrapHelp, wrapLines } from '../width.ts'
 import type { ServeLog } from './log.ts'
 
@@ -58,14 +60,14 @@ function logBanner(
   { url, baseUrl, isPlain, key, notes }: Banner,
 ): void {
   for (const note of notes) log.info(note)
-  log.info(`listening on ${url}`, { baseUrl, tls: !isPlain })
+  writeLog(log, CLI_LOG.listening, { baseUrl, tls: !isPlain }, url)
   if (key !== null) {
     context.stdout.write(`${key}\n`)
-    log.info('The first key, with all scopes, was printed to stdout. It is not shown again.')
+    writeLog(log, CLI_LOG.firstKeyPrinted)
   }
-  log.info(`Dashboard: ${baseUrl}/`)
-  log.info(`Verify an address: ${curlExample(baseUrl)}`)
-  log.info(`API documentation: ${baseUrl}/docs`)
+  writeLog(log, CLI_LOG.dashboardAt, {}, baseUrl)
+  writeLog(log, CLI_LOG.exampleRequest, {}, curlExample(baseUrl))
+  writeLog(log, CLI_LOG.documentationAt, {}, baseUrl)
 }
 
 /** Noted in the banner of a service without TLS. */

@@ -8,7 +8,8 @@ import { type Database, isStorageError } from '../../db/database.ts'
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { inRanges, isLoopback, isLoopbackHost } from '../../platform/ip.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
+import { CLI_LOG } from '../telemetry.ts'
 
 type BaseUrlOptions = {
   /** Value of the setting; null if it is not set. */
@@ -34,7 +35,7 @@ export async function shareBaseUrl(
   if (configured === null || configured === stored) return stored as string
   await ensureSetting(database, 'base-url', configured)
   if (stored !== null) {
-    log.warn('the base URL has changed; other processes use the new one after a restart', {
+    writeLog(log, CLI_LOG.baseUrlChanged, {
       before: stored,
       now: configured,
     })
@@ -51,7 +52,7 @@ export async function waitForBaseUrl(
   for (let polls = 0; !stopping.aborted; polls++) {
     const baseUrl = await storedBaseUrl(database, log)
     if (baseUrl !== null) return baseUrl
-    if (polls === 0) log.info('no "ev serve" has used this database yet; waiting for the first one')
+    if (polls === 0) writeLog(log, CLI_LOG.waitingForService)
     await sleep(clock, pollMs, stopping)
   }
   return null
@@ -67,7 +68,7 @@ async function storedBaseUrl(database: Database, log: Log): Promise<string | nul
     return await findBaseUrl(database)
   } catch (error) {
     if (!isStorageError(error)) throw error
-    log.warn('the database is not available; retrying', { why: errorMessage(error) })
+    writeLog(log, CLI_LOG.databaseNotAvailable, { why: errorMessage(error) })
     return null
   }
 }

@@ -25,7 +25,7 @@ import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { createDirectory } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { type Log, throttledLog } from '../../platform/log.ts'
+import { type Log, throttledLog, writeLog } from '../../platform/log.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import { createLogTransport, type Notify } from '../../webhooks/mail-transport.ts'
 import { createSmtpTransport } from '../../webhooks/smtp-transport.ts'
@@ -35,6 +35,7 @@ import { fitToOpenFiles } from '../open-files.ts'
 import { ensureSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
+import { CLI_LOG } from '../telemetry.ts'
 import { PLAIN_HTTP, printBanner } from './banner.ts'
 import {
   deriveBaseUrl,
@@ -173,7 +174,7 @@ async function serve(run: ServeRun): Promise<void> {
     await stop(services, servers)
     cancelExit()
   }
-  log.info('stopped')
+  writeLog(log, CLI_LOG.stopped)
 }
 
 async function stop(services: HttpService | null, servers: readonly HttpServer[]): Promise<void> {
@@ -299,15 +300,10 @@ async function logStartupWarnings({
   const accounts = await listAccounts(database)
   const orphans = accounts.filter(({ plan }) => !settings.plans.has(plan))
   for (const { id, plan } of orphans.slice(0, NAMED_MAX)) {
-    log.warn(
-      `the plan "${plan}" does not exist; the limits of the Free plan apply to the account. Add it to "plans" in the config file, or change the plan with "ev accounts set-plan"`,
-      { accountId: id },
-    )
+    writeLog(log, CLI_LOG.planMissing, { accountId: id }, plan)
   }
   if (await canDecrypt(database, secretBox)) return
-  log.warn(
-    'the secret has changed: webhook secrets and stored responses to Idempotency-Keys cannot be decrypted. Restore the file "secret" in the data directory, or the earlier value of EV_SECRET or EV_SECRET_FILE',
-  )
+  writeLog(log, CLI_LOG.secretChanged)
 }
 
 /** Maximum number of accounts in the warning. */

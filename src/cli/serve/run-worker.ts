@@ -5,13 +5,14 @@ import { openDatabase } from '../../db/database.ts'
 import { type ListLoader, openLists } from '../../engine/lists.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
-import { throttledLog } from '../../platform/log.ts'
+import { throttledLog, writeLog } from '../../platform/log.ts'
 import { type CliContext, externalDepsFrom, version } from '../context.ts'
 import { databaseName, databaseUrl, isShared } from '../database-location.ts'
 import { fitToOpenFiles } from '../open-files.ts'
 import { checkSharedSecret } from '../service-secret.ts'
 import { heloHint, readConfig } from '../settings.ts'
 import { reloadOnSighup } from '../sighup.ts'
+import { CLI_LOG } from '../telemetry.ts'
 import { waitForBaseUrl } from './base-url.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import {
@@ -61,7 +62,7 @@ async function work({ context, config, lists, flags, log }: WorkerRun): Promise<
   } finally {
     stopSignal.dispose()
   }
-  log.info('stopped')
+  writeLog(log, CLI_LOG.stopped)
 }
 
 async function workUntil(
@@ -118,7 +119,7 @@ function logStart(
   const hint = heloHint(config)
   if (hint !== null) log.info(hint)
   const egresses = config.egresses.map(({ name }) => name).join(', ')
-  log.info('started', { ...identity, egresses, concurrency: config.concurrency })
+  writeLog(log, CLI_LOG.workerStarted, { ...identity, egresses, concurrency: config.concurrency })
 }
 
 async function stop(context: CliContext, services: WorkerServices, log: ServeLog): Promise<void> {

@@ -9,9 +9,11 @@ import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
 import { thisMachine } from '../../doctor/machine.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { onStopSignal, type StopSignal, sayStopping } from '../stop-signals.ts'
+import { CLI_LOG } from '../telemetry.ts'
 import type { ServeLog } from './log.ts'
 
 type WatchServerDeps = {
@@ -56,7 +58,7 @@ export async function startWatchServer(
     mayBePlain: () => true,
   })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
-  deps.log.info(`health and metrics on ${url}`)
+  writeLog(deps.log, CLI_LOG.healthAt, {}, url)
   return server
 }
 
@@ -87,7 +89,7 @@ export function untilSignal(context: CliContext, log: ServeLog, what: string): S
   const { promise: received, resolve } = Promise.withResolvers<void>()
   const stop = (signal: StopSignal) => {
     if (context.stderr.isTTY === true) sayStopping(context, what)
-    else log.info(`stopping: ${what}`, { signal })
+    else writeLog(log, CLI_LOG.stopping, { signal }, what)
     resolve()
   }
   const dispose = onStopSignal(context, stop, signal => exitNow(context, log, signal))
@@ -95,7 +97,7 @@ export function untilSignal(context: CliContext, log: ServeLog, what: string): S
 }
 
 function exitNow(context: CliContext, log: ServeLog, signal: StopSignal): never {
-  log.warn('forced exit', { signal })
+  writeLog(log, CLI_LOG.forcedExit, { signal })
   log.flush()
   context.exit(EXIT_CODES.interrupted)
 }
@@ -106,7 +108,7 @@ function exitNow(context: CliContext, log: ServeLog, signal: StopSignal): never 
  */
 export function exitAfter(context: CliContext, ms: number, log: ServeLog): () => void {
   return context.clock.after(ms, () => {
-    log.warn('forced exit; leases will expire')
+    writeLog(log, CLI_LOG.slowExit)
     log.flush()
     context.exit(0)
   })
@@ -119,7 +121,7 @@ export function exitAfter(context: CliContext, ms: number, log: ServeLog): () =>
 export function exitOnFault(context: CliContext, log: ServeLog): () => void {
   const end = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : undefined
-    log.error('internal error; exiting', { why: errorMessage(error), stack })
+    writeLog(log, CLI_LOG.internalError, { why: errorMessage(error), stack })
     log.flush()
     context.exit(EXIT_CODES.internal)
   }

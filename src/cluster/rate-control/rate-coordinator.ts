@@ -10,8 +10,9 @@ import type {
 } from '../../engine/rate-control/shared-state.ts'
 import { type Clock, SECOND, yieldToEventLoop } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
+import { CLUSTER_LOG } from '../telemetry.ts'
 import { deleteRates, type RateRead, type RateRecord, readRates, writeRates } from './rows.ts'
 import type { PendingWrite, SharedRateEntry } from './shared-rate-entry.ts'
 import {
@@ -278,12 +279,11 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   #onUnavailable(error: unknown) {
     if (this.#isOffline) return
     this.#isOffline = true
-    const message = 'shared rate limits unavailable; probing paused'
-    this.#deps.log.error(message, { error: errorMessage(error) })
+    writeLog(this.#deps.log, CLUSTER_LOG.rateLimitsUnavailable, { error: errorMessage(error) })
   }
 
   #onAvailable() {
-    if (this.#isOffline) this.#deps.log.info('shared rate limits available again')
+    if (this.#isOffline) writeLog(this.#deps.log, CLUSTER_LOG.rateLimitsAvailable)
     this.#isOffline = false
   }
 }

@@ -16,8 +16,10 @@ import { type AuditAction, addAuditEntry, type Origin } from '../../audit.ts'
 import { type Trx, write, writeConcurrent } from '../../db/database.ts'
 import { MINUTE } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import { apiFor } from '../api.ts'
 import type { DashboardDeps, Env, SignedIn } from '../deps.ts'
+import { DASHBOARD_LOG } from '../telemetry.ts'
 import { sessionToken } from './cookie.ts'
 
 /** Returns whether the key or the role of the session has a scope. */
@@ -59,7 +61,7 @@ export async function userOf(
   if (!isPoll(c.req) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
     // Not awaited: a slow or full disk must not delay or fail the page.
     writeConcurrent(database, trx => touchSession(trx, session.id, now)).catch(error =>
-      log.warn('last use of a session could not be stored', { why: errorMessage(error) }),
+      writeLog(log, DASHBOARD_LOG.lastUseNotWritten, { why: errorMessage(error) }),
     )
   }
   return {

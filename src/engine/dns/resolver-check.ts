@@ -1,6 +1,7 @@
 import { type Clock, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import { type DnsAnswer, isNegative, type RecordType, type Resolver } from './resolver.ts'
 
 /** Validity of a passed check: a change of network is noticed within this time. */
@@ -146,16 +147,14 @@ export class ResolverCheck {
     this.#absentInARow = 0
     this.#dueAt = clock.monotonicNow() + (result === 'passed' ? PASSED_MS : FAILED_MS)
     if (!isNew || this.#isClosed) return
-    if (failure === null) log.info(RECOVERED)
-    else log.warn(describeFailure(failure))
+    if (failure === null) writeLog(log, ENGINE_LOG.dnsCheckPassed)
+    else writeLog(log, ENGINE_LOG.dnsCheckFailed, {}, describeFailure(failure))
     for (const listener of [...this.#listeners]) listener(failure)
   }
 }
 
-const RECOVERED = 'The DNS server passes the check again; its answers are trusted.'
-
 const describeFailure = ({ detail }: CheckFailure) =>
-  `DNS check failed: ${detail}. To find the cause, run "ev doctor". The check is repeated every ` +
+  `${detail}. To find the cause, run "ev doctor". The check is repeated every ` +
   `${FAILED_MS / SECOND} seconds. Until it succeeds, lists wait, and other addresses get the result unknown (dns_error).`
 
 /**

@@ -29,10 +29,11 @@ import { type Clock, DAY, HOUR, MINUTE, SECOND, sleep } from '../../platform/clo
 import { publicSuffixes } from '../../platform/domain-names.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { withResolvers } from '../../platform/es2024.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { Learned } from '../smtp/classify-reply.ts'
 import type { Reply } from '../smtp/reply.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import { formsOf, type ReplyPattern, toPattern } from './reply-pattern.ts'
 
 /** A text that the server of a domain gave to a random recipient. Plain data. */
@@ -171,7 +172,7 @@ export class LearnedReplies {
         if (known === undefined || !known.isRefuted) this.#add(learned)
       }
     } catch (error) {
-      this.#deps.log.warn('learned replies could not be read', { error: errorMessage(error) })
+      writeLog(this.#deps.log, ENGINE_LOG.learnedRepliesNotRead, { error: errorMessage(error) })
     }
   }
 

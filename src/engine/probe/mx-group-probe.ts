@@ -1,6 +1,7 @@
 import { onAbort, orOnAbort } from '../../platform/abort.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { networkOf } from '../../platform/ip.ts'
+import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import { wireAddress } from '../address/address.ts'
 import { withDeadline } from '../deadline.ts'
@@ -9,6 +10,7 @@ import { softwareIn } from '../learned-replies/server-software.ts'
 import type { RateController } from '../rate-control/controller.ts'
 import { type ConnectionPermit, releaseAll } from '../rate-control/permit-queue.ts'
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
@@ -49,9 +51,6 @@ type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
   readonly outcomes: WithheldOutcome<Q>[]
   readonly onEnd: () => void
 }
-
-/** Message of the log; its fields are those of the reply. */
-export const CONNECTION_REJECTED = 'mail server rejected the connection'
 
 /** Consecutive sessions without a single answer after which the remaining targets are given up. */
 const FRUITLESS_SESSIONS_MAX = 2
@@ -401,7 +400,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       }
       return answer
     }
-    deps.log.warn(CONNECTION_REJECTED, {
+    writeLog(deps.log, ENGINE_LOG.connectionRejected, {
       host: where.host,
       kind: answer.kind,
       why: answer.why,

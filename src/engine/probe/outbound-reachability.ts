@@ -1,8 +1,10 @@
 import { HOUR, SECOND, sleep } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
+import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import type { ProbeDeps } from './egress.ts'
 
 /**
@@ -143,7 +145,7 @@ export class OutboundReachability {
     this.#closedUntil = null
     this.#closedSince = null
     this.#onReopened()
-    log.info(`Mail servers are reachable again on port ${smtpPort}.`, { egress: egress.name })
+    writeLog(log, ENGINE_LOG.portReachable, { egress: egress.name }, `${smtpPort}`)
   }
 
   #failed(dialGroup: DialGroup) {
@@ -175,14 +177,9 @@ export class OutboundReachability {
     this.#closedUntil = clock.monotonicNow() + CLOSED_MS
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
-    if (isNew) log.warn(portBlockedMessage(smtpPort), { egress: egress.name })
+    if (isNew) writeLog(log, ENGINE_LOG.portBlocked, { egress: egress.name }, `${smtpPort}`)
   }
 }
-
-/** The warning that is logged once when the port becomes blocked. */
-export const portBlockedMessage = (port: number) =>
-  `No mail server can be reached on port ${port}: outbound port ${port} is probably blocked. ` +
-  'Run "ev doctor" to check. ev keeps retrying; until then, addresses end as unknown (no_connect).'
 
 /**
  * MX hosts of large providers that have had these names for many years. A machine that reaches none

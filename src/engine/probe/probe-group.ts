@@ -1,11 +1,12 @@
 import { type Clock, SECOND, sleep } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { groupBy } from '../../platform/es2024.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import type { BatchedCache } from '../batched-cache.ts'
 import { toCacheEntry } from '../result-cache.ts'
 import type { NoResponseReason } from '../smtp/classify-reply.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
 import type { EgressPool } from './egress-pool.ts'
@@ -287,7 +288,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   /** The outcome of an internal error, which does not affect the other tasks. */
   #fail(task: ProbeTask, error: unknown): Outcome {
     const { clock, log } = this.#deps
-    log.error('verification failed', { error: errorMessage(error) })
+    writeLog(log, ENGINE_LOG.verificationFailed, { error: errorMessage(error) })
     const { prober } = this.#attemptOf(task)
     return { result: fromFailedProbe(clock, task, error), asked: true, egress: prober.egressName }
   }

@@ -1,6 +1,8 @@
 import { onAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import { withDeadline } from '../deadline.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import { fromFailedProbe, fromProbe } from '../verdict/build-result.ts'
 import type { Result } from '../verdict/verdict.ts'
 import type { ProbeTask } from './prepare.ts'
@@ -50,7 +52,7 @@ export function probeSingle(
     }
     const fail = (error: unknown) => {
       if (isDone) return
-      log.error('verification failed', { error: errorMessage(error) })
+      writeLog(log, ENGINE_LOG.verificationFailed, { error: errorMessage(error) })
       finish(fromFailedProbe(clock, task, error))
     }
     // Do not wait for code that ignores the signal.

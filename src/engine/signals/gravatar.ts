@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { type Clock, DAY, HOUR } from '../../platform/clock.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { type Address, addressKey } from '../address/address.ts'
+import { ENGINE_LOG } from '../telemetry.ts'
 import type { Signal } from '../verdict/verdict.ts'
 import { SIGNAL_SHIFTS } from './signal.ts'
 
@@ -60,7 +61,7 @@ export class Gravatar {
       if (status === 429 || status === 401 || status === 403) {
         this.#pausedUntil = clock.monotonicNow() + PAUSE_MS
         const why = status === 429 ? 'its rate limit is reached' : 'it refused the API key'
-        log.warn('Gravatar is not asked for an hour', { why, status })
+        writeLog(log, ENGINE_LOG.gravatarPaused, { why, status })
       }
       return status
     } catch {

@@ -4,7 +4,8 @@ import { pipeline } from 'node:stream/promises'
 import { createDirectory } from '../../platform/directory.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatMebibytes } from '../../platform/format.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
+import { JOB_LOG } from '../telemetry.ts'
 
 type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
 
@@ -118,8 +119,8 @@ export function diskReader({ dataDir, minBytes, freeBytes, log }: DiskDeps): Rea
   return async () => {
     const free = await freeBytes(dataDir).catch(() => null)
     const isLow = free !== null && free < minBytes
-    if (isLow && !wasLow) log.error('disk space is low; new lists are refused', { free, minBytes })
-    if (!isLow && wasLow) log.info('disk space has recovered; new lists are accepted', { free })
+    if (isLow && !wasLow) writeLog(log, JOB_LOG.diskLow, { free, minBytes })
+    if (!isLow && wasLow) writeLog(log, JOB_LOG.diskRecovered, { free })
     wasLow = isLow
     return { freeBytes: free, isLow }
   }

@@ -8,6 +8,7 @@ import { toRowResult } from '../../engine/verdict/judge.ts'
 import { onAbort } from '../../platform/abort.ts'
 import { sleep } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { retry } from '../../platform/retry.ts'
 import type { Reschedule, Worker } from '../../queue/queue.ts'
@@ -17,6 +18,7 @@ import { queuedItems } from '../item-store.ts'
 import { listJobsToFinish, startJob } from '../job-state.ts'
 import { findJob, type Job, startSharedJob } from '../job-store.ts'
 import { ResultWriter } from '../results/result-writer.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from '../worker/active-jobs.ts'
 import { ChangePoller } from '../worker/change-poller.ts'
 import { JobReporter } from '../worker/job-reporter.ts'
@@ -262,7 +264,7 @@ export class ListWorker implements JobWorker {
       delayMs: this.#timings.retryMs,
       attemptsMax: FAULTS_MAX,
       isRetryable: error => retryStorageErrors && !list.ended.aborted && !isStorageError(error),
-      onRetry: error => log.error('list failed; retrying', { error: errorMessage(error) }),
+      onRetry: error => writeLog(log, JOB_LOG.listRetried, { error: errorMessage(error) }),
     })
   }
 
@@ -336,7 +338,7 @@ export class ListWorker implements JobWorker {
       else await this.#runRows(list, rows, signals)
     } catch (error) {
       if (!isStorageError(error)) throw error
-      log.error('rows could not be claimed; retrying', { error: errorMessage(error) })
+      writeLog(log, JOB_LOG.claimRetried, { error: errorMessage(error) })
     } finally {
       this.#shares.delete(list.id)
       draining.abort()
@@ -355,7 +357,7 @@ export class ListWorker implements JobWorker {
     await this.#recorder.flushed().catch(() => {})
     const release = () => releaseShare(database, { jobId, holder })
     await this.#starter.retryWhileBusy(release, isDone).catch(error => {
-      if (!isDone()) log.error('rows could not be released', { error: errorMessage(error) })
+      if (!isDone()) writeLog(log, JOB_LOG.rowsNotReleased, { error: errorMessage(error) })
     })
   }
 

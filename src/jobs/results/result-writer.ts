@@ -3,10 +3,11 @@ import type { CachedAnswer } from '../../engine/result-cache.ts'
 import { Batcher } from '../../platform/batcher.ts'
 import { yieldToEventLoop } from '../../platform/clock.ts'
 import { errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { retry } from '../../platform/retry.ts'
 import type { Job } from '../job-store.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 import {
   type Content,
@@ -117,12 +118,12 @@ export class ResultWriter {
   async fail(jobId: string, error: unknown): Promise<void> {
     const { log, retryStorageErrors, onProgress, onFailure } = this.#deps
     if (retryStorageErrors && !isStorageError(error)) {
-      log.error('job failed with an internal error', { job: jobId, error: errorMessage(error) })
+      writeLog(log, JOB_LOG.failed, { job: jobId, error: errorMessage(error) })
       try {
         const job = await this.#retryWhileUnwritable(() => writeFailure(this.#deps, jobId))
         if (job !== null) onProgress(job)
       } catch (error) {
-        log.error('job could not be marked as failed', { job: jobId, error: errorMessage(error) })
+        writeLog(log, JOB_LOG.notMarkedFailed, { job: jobId, error: errorMessage(error) })
       }
     }
     onFailure(jobId, error)
@@ -192,7 +193,7 @@ export class ResultWriter {
       isRetryable: error => retryStorageErrors && isStorageError(error),
       onRetry: error => {
         this.#isFailing = true
-        log.error('results cannot be written; retrying', {
+        writeLog(log, JOB_LOG.resultsNotWritten, {
           error: errorMessage(error),
         })
       },

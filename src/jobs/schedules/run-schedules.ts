@@ -2,7 +2,7 @@ import { accountIn } from '../../accounts/account-store.ts'
 import { findPlan, type Plan } from '../../accounts/plan.ts'
 import { write } from '../../db/database.ts'
 import { DAY, MINUTE, SECOND } from '../../platform/clock.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { OperationError } from '../../platform/operation-error.ts'
 import { jobError } from '../errors.ts'
@@ -10,6 +10,7 @@ import { findJob, type Job } from '../job-store.ts'
 import { inheritOptions, reverifyJob } from '../reverify/reverify-job.ts'
 import type { JobServices } from '../submit-job.ts'
 import type { RunError } from '../tables.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import { nextRunAt, type Schedule, toOptions } from './schedule.ts'
 import {
   type Claim,
@@ -84,7 +85,7 @@ async function runSchedule(
   const fields = { scheduleId: schedule.id, accountId: schedule.account_id }
   try {
     const created = await createRun(deps, schedule, claim, signal)
-    log.info('schedule run started', { ...fields, jobId: created.id })
+    writeLog(log, JOB_LOG.scheduleRunStarted, { ...fields, jobId: created.id })
   } catch (error) {
     // A schedule that was changed meanwhile is run again with the next poll.
     if (error instanceof ClaimLost) return
@@ -100,7 +101,7 @@ async function runSchedule(
       const run = { at: clock.now(), nextRunAt: nextAt, jobId: null, error: reason }
       await recordRun(trx, claim, run)
     })
-    log.info('schedule run created no job', { ...fields, reason })
+    writeLog(log, JOB_LOG.scheduleRunRefused, { ...fields, reason })
   }
 }
 

@@ -4,9 +4,10 @@ import type { TaskOptions } from '../../engine/probe/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, writeLog } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
 import { type Job, type JobOptions, parseJobOptions } from '../job-store.ts'
+import { JOB_LOG } from '../telemetry.ts'
 
 /** A job that the worker processes. */
 export type ActiveJob = {
@@ -180,7 +181,7 @@ export class JobStarter {
       attemptsMax: START_FAULTS_MAX,
       isRetryable: error => !isDone() && !isStorageError(error) && !isCancelled(error),
       onRetry: error =>
-        log.error('job start failed; retrying', {
+        writeLog(log, JOB_LOG.startRetried, {
           error: errorMessage(error),
         }),
     })
@@ -195,7 +196,7 @@ export class JobStarter {
       delayMs: retryMs,
       isRetryable: error => retryStorageErrors && !isDone() && isStorageError(error),
       onRetry: error =>
-        log.error('job cannot be started; retrying', {
+        writeLog(log, JOB_LOG.startDelayed, {
           error: errorMessage(error),
         }),
     })

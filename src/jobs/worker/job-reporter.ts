@@ -1,7 +1,9 @@
 import type { Database } from '../../db/database.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { writeLog } from '../../platform/log.ts'
 import { refuseCancelled } from '../job-state.ts'
 import { findJob, type Job } from '../job-store.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
@@ -49,7 +51,7 @@ export class JobReporter {
       onFailure?.(jobId, error)
     } catch (thrown) {
       const fields = { job: jobId, error: errorMessage(thrown), failure: errorMessage(error) }
-      log.error('onFailure of a job failed', fields)
+      writeLog(log, JOB_LOG.onFailureFailed, fields)
     }
   }
 }

@@ -1,0 +1,70 @@
+import type { LogEvent } from '../platform/log.ts'
+
+/** Log events of the HTTP API and its server. */
+export const API_LOG = {
+  request: {
+    level: 'info',
+    message: 'request',
+    fields: ['requestId', 'method', 'route', 'status', 'ms', 'keyId', 'sessionId', 'poll'],
+  },
+  probeRequest: {
+    level: 'debug',
+    message: 'request',
+    fields: ['requestId', 'method', 'route', 'status', 'ms', 'keyId', 'sessionId', 'poll'],
+  },
+  requestFailed: {
+    level: 'error',
+    message: 'a request failed',
+    fields: ['requestId', 'code', 'why', 'stack'],
+  },
+  requestsRefused: { level: 'warn', message: 'requests are refused', fields: ['why'] },
+  requestNotAnswered: {
+    level: 'error',
+    message: 'a request could not be answered',
+    fields: ['why'],
+  },
+  mcpRequestRefused: { level: 'debug', message: 'an MCP request was refused', fields: ['why'] },
+  responseAborted: { level: 'warn', message: 'response aborted', fields: ['requestId', 'why'] },
+  refusalNotAudited: {
+    level: 'warn',
+    message: 'a refused request could not be written to the audit log',
+    fields: ['why'],
+  },
+  lastUsedNotWritten: {
+    level: 'warn',
+    message: 'last-used times of keys could not be written',
+    fields: ['why'],
+  },
+  databaseNotResponding: {
+    level: 'error',
+    message: 'the database does not answer',
+    fields: ['why'],
+  },
+  databaseMetricsOmitted: {
+    level: 'warn',
+    message: 'database metrics are omitted',
+    fields: ['why'],
+  },
+  serverError: { level: 'error', message: 'HTTP server error', fields: ['why'] },
+  connectionsRefused: {
+    level: 'warn',
+    message: 'connections refused',
+    fields: ['connections', 'open'],
+  },
+  certificateReloaded: { level: 'info', message: 'certificate reloaded', fields: ['file'] },
+  certificateNotReloaded: {
+    level: 'error',
+    message: 'certificate not reloaded, the current one stays in use: …',
+    fields: [],
+  },
+  certificateExpired: {
+    level: 'warn',
+    message: 'the certificate has expired: clients will refuse it',
+    fields: ['file', 'until'],
+  },
+  certificateExpiresSoon: {
+    level: 'warn',
+    message: 'the certificate expires soon',
+    fields: ['file', 'until'],
+  },
+} as const satisfies Readonly<Record<string, LogEvent>>

@@ -1,0 +1,32 @@
+import type { LogEvent } from '../platform/log.ts'
+
+/** Log events of the cluster. */
+export const CLUSTER_LOG = {
+  membershipExpired: {
+    level: 'warn',
+    message: 'membership expired; aborting in-flight work',
+    fields: ['member'],
+  },
+  memberExpired: { level: 'warn', message: 'member expired', fields: ['member'] },
+  memberNotDeregistered: {
+    level: 'error',
+    message: 'member could not be deregistered; it will expire',
+    fields: ['why'],
+  },
+  catchAllNotShared: {
+    level: 'warn',
+    message: 'catch-all results could not be shared',
+    fields: ['error'],
+  },
+  learnedRepliesNotWritten: {
+    level: 'warn',
+    message: 'learned replies could not be written',
+    fields: ['error'],
+  },
+  rateLimitsUnavailable: {
+    level: 'error',
+    message: 'shared rate limits unavailable; probing paused',
+    fields: ['error'],
+  },
+  rateLimitsAvailable: { level: 'info', message: 'shared rate limits available again', fields: [] },
+} as const satisfies Readonly<Record<string, LogEvent>>

@@ -1,0 +1,45 @@
+import type { LogEvent } from '../platform/log.ts'
+
+/** Log events of the engine. */
+export const ENGINE_LOG = {
+  portBlocked: {
+    level: 'warn',
+    message:
+      'No mail server can be reached on port …: outbound port … is probably blocked. Run "ev doctor" to check. ev keeps retrying; until then, addresses end as unknown (no_connect).',
+    fields: ['egress'],
+  },
+  portReachable: {
+    level: 'info',
+    message: 'Mail servers are reachable again on port ….',
+    fields: ['egress'],
+  },
+  connectionRejected: {
+    level: 'warn',
+    message: 'mail server rejected the connection',
+    fields: ['host', 'kind', 'why', 'code'],
+  },
+  dnsCheckFailed: {
+    level: 'warn',
+    message: 'DNS check failed: …',
+    fields: [],
+  },
+  dnsCheckPassed: {
+    level: 'info',
+    message: 'The DNS server passes the check again; its answers are trusted.',
+    fields: [],
+  },
+  verificationFailed: { level: 'error', message: 'verification failed', fields: ['error'] },
+  gravatarPaused: {
+    level: 'warn',
+    message: 'Gravatar is not asked for an hour',
+    fields: ['why', 'status'],
+  },
+  onStepFailed: { level: 'warn', message: 'onStep callback failed', fields: ['error'] },
+  cacheNotRead: { level: 'warn', message: 'result cache read failed', fields: ['error'] },
+  cacheNotWritten: { level: 'warn', message: 'result cache write failed', fields: ['error'] },
+  learnedRepliesNotRead: {
+    level: 'warn',
+    message: 'learned replies could not be read',
+    fields: ['error'],
+  },
+} as const satisfies Readonly<Record<string, LogEvent>>
