@@ -62,7 +62,7 @@ test('ev serve on a terminal prints a line for each request, without assets, ref
   const { stderr } = await end()
   const log = stderr.slice(stderr.indexOf('Press Ctrl-C')).split('\n').slice(1)
   const requests = log.filter(line => / \d{3} [A-Z]+ /.test(line))
-  expect(requests.map(line => line.replace(/^\d\d:\d\d:\d\d |, \d+ ms$/g, ''))).toEqual([
+  expect(requests.map(line => line.replace(/^\d\d:\d\d:\d\d |, [\d,]+ ms$/g, ''))).toEqual([
     '303 POST /sign-in',
     '200 GET /overview',
     '200 GET /sign-in',
