@@ -1,19 +1,23 @@
 import { performance } from 'node:perf_hooks'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from './clock.ts'
 
-/** Kinds of background work. They are started round-robin. */
+/** Kinds of background work. None waits for another one. */
 export type BackgroundWork = 'import' | 'route' | 'probe'
 
 /** Time that the event loop ran callbacks and waited for events, ms since the process started. */
 export type LoopTimes = { readonly active: number; readonly idle: number }
 
-/** With requests, a work unit starts once the loop was idle for this share since the last one. */
+/** Rows of each kind that are started together, as a unit: some 3 ms of work. */
+const UNIT_ROWS = 25
+/** With requests, a unit starts once the loop was idle for this share since the last one. */
 const IDLE_SHARE = 0.5
+/** A connection takes as much work as this many of its recipients. */
+const CONNECTION_ROWS = 5
 /** Without requests, this many probes may be in flight at any load: some 50 ms of work in all. */
 const PROBES_MIN = 8
 /** More probes help only while the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
-/** Longest wait under constant load, so that at least 33 work units start per second. */
+/** Longest wait under constant load, so that at least 33 units of each kind start per second. */
 const WAIT_MAX_MS = 30
 /** Poll interval of the idle check. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
@@ -21,6 +25,9 @@ const POLL_MS = 1
 const QUIET_MS = SECOND
 /** An import stores its next rows within this time. */
 const IMPORT_QUIET_MS = SECOND / 10
+
+/** Work that waits, and the number of its rows. */
+type Waiting = { readonly rows: number; readonly start: () => void }
 
 /**
  * Gives requests priority over background work. One event loop runs both: a request takes some
@@ -34,7 +41,7 @@ export class Priority {
   #lastRequestAt = Number.NEGATIVE_INFINITY
   #lastImportAt = Number.NEGATIVE_INFINITY
   #probes = 0
-  readonly #waiting = new Map<BackgroundWork, (() => void)[]>()
+  readonly #waiting = new Map<BackgroundWork, Waiting[]>()
   #isStarting = false
   #isStopped = false
   #startedAt = Number.NEGATIVE_INFINITY
@@ -67,19 +74,22 @@ export class Priority {
   }
 
   /**
-   * Resolves when the next unit of background work may start, at the earliest in the next turn of
-   * the event loop. Kinds are started round-robin, so that the probes of a long list do not delay a
-   * short one. A client waits for an import too, so imports go before the other kinds.
+   * Resolves when background work on `rows` rows may start, at the earliest in the next turn of the
+   * event loop. Work with few rows is started together, so that many short lists do not delay a
+   * long one. A client waits for an import too, so imports go before the other kinds.
    */
-  async yieldToRequests(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
+  async yieldToRequests(
+    work: Exclude<BackgroundWork, 'probe'>,
+    rows: number = UNIT_ROWS,
+  ): Promise<void> {
     if (work === 'import') this.#lastImportAt = this.#clock.monotonicNow()
     const isFirst = !this.hasRequests && (work === 'import' || !this.#isUrgent)
-    return isFirst ? yieldToEventLoop() : this.#wait(work)
+    return isFirst ? yieldToEventLoop() : this.#wait(work, rows)
   }
 
   /** As `yieldToRequests` for a probe in flight; call the returned function once when it ends. */
-  async startProbe(): Promise<() => void> {
-    await this.#wait('probe')
+  async startProbe(rows: number): Promise<() => void> {
+    await this.#wait('probe', rows + CONNECTION_ROWS)
     return () => {
       this.#probes--
     }
@@ -90,22 +100,22 @@ export class Priority {
     this.#isStopped = true
   }
 
-  #wait(work: BackgroundWork): Promise<void> {
+  #wait(work: BackgroundWork, rows: number): Promise<void> {
     const queue = this.#waiting.get(work) ?? []
     this.#waiting.set(work, queue)
-    const started = new Promise<void>(resolve => queue.push(resolve))
+    const started = new Promise<void>(start => queue.push({ rows, start }))
     if (!this.#isStarting) void this.#startAll()
     return started
   }
 
-  /** Starts the queued work units one after another. */
+  /** Starts the waiting work, unit by unit. */
   async #startAll(): Promise<void> {
     this.#isStarting = true
     while (this.#waiting.size > 0) {
       await this.#idle()
       this.#startedAt = this.#clock.monotonicNow()
       this.#timesAtStart = this.#loopTimes()
-      this.#startNext()
+      for (const [work, queue] of this.#waiting) this.#startUnit(work, queue)
     }
     this.#isStarting = false
   }
@@ -119,22 +129,20 @@ export class Priority {
   #isIdle(): boolean {
     if (this.#isStopped || this.#clock.monotonicNow() - this.#startedAt >= WAIT_MAX_MS) return true
     if (!this.#isUrgent && this.#probes < PROBES_MIN) return true
-    if (this.#requests > 0) return false
     const { active, idle } = this.#loopTimes()
     const idleMs = idle - this.#timesAtStart.idle
     const share = this.#isUrgent ? IDLE_SHARE : IDLE_SHARE_OF_PROBES
     return idleMs > 0 && idleMs >= share * (idleMs + active - this.#timesAtStart.active)
   }
 
-  /** Starts the first work unit of the kind that was served least recently. */
-  #startNext(): void {
-    const [first] = this.#waiting
-    if (first === undefined) return
-    const [work, queue] = first
-    this.#waiting.delete(work)
-    if (work === 'probe') this.#probes++
-    queue.shift()?.()
-    // Reinserting moves this kind behind the others.
-    if (queue.length > 0) this.#waiting.set(work, queue)
+  #startUnit(work: BackgroundWork, queue: Waiting[]): void {
+    for (let rows = 0; rows < UNIT_ROWS; ) {
+      const next = queue.shift()
+      if (next === undefined) break
+      if (work === 'probe') this.#probes++
+      next.start()
+      rows += next.rows
+    }
+    if (queue.length === 0) this.#waiting.delete(work)
   }
 }

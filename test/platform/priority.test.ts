@@ -15,11 +15,12 @@ function loop() {
     priority,
     started,
     ends,
-    ask(work: BackgroundWork, name: string = work) {
+    /** Asks to start work on `rows` rows; a probe has as many recipients. */
+    ask(work: BackgroundWork, name: string = work, rows = 25) {
       const start =
         work === 'probe'
-          ? priority.startProbe().then(end => void ends.push(end))
-          : priority.yieldToRequests(work)
+          ? priority.startProbe(rows).then(end => void ends.push(end))
+          : priority.yieldToRequests(work, rows)
       void start.then(() => started.push(name))
     },
     /** Busy time, ms; the rest was idle. */
@@ -45,59 +46,62 @@ describe('background work', () => {
     const { ask, pass, started } = loop()
     ask('import')
     await drainEventLoop()
-    for (const work of ['route', 'import', 'probe', 'import'] as const) ask(work)
+    for (const work of ['route', 'import', 'route', 'import'] as const) ask(work)
     await drainEventLoop()
     expect(started.toSorted()).toEqual(['import', 'import', 'import', 'route'])
     await pass(29, 29)
-    expect(started).not.toContain('probe')
+    expect(started).toHaveLength(4)
     await pass(1, 1)
     await drainEventLoop()
-    expect(started.at(-1)).toBe('probe')
+    expect(started.at(-1)).toBe('route')
   })
 
-  test('waits for the end of a request, and until the event loop is half idle', async () => {
+  test('waits until the event loop was half idle, also if no request ends', async () => {
     const { ask, pass, priority, started } = loop()
-    const endRequest = priority.startRequest()
+    priority.startRequest()
     ask('import', 'first')
     await drainEventLoop()
     expect(started).toEqual(['first'])
     ask('import', 'second')
     await drainEventLoop()
-    await pass(10, 0)
-    expect(started).toEqual(['first'])
-    endRequest()
-    await pass(12, 12)
+    await pass(10, 6)
     expect(started).toEqual(['first'])
     await pass(2, 0)
     expect(started).toEqual(['first', 'second'])
   })
 
-  test('continues under constant load, one unit per 30 ms', async () => {
+  test('continues under constant load, one unit of each kind per 30 ms', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
     await pass(100, 100)
-    for (let n = 0; n < 4; n++) ask('probe', `${n}`)
+    for (let n = 0; n < 3; n++) ask('probe', `probe ${n}`)
+    for (let n = 0; n < 2; n++) ask('route', `route ${n}`)
     await drainEventLoop()
-    expect(started).toEqual(['0'])
+    expect(started.toSorted()).toEqual(['probe 0', 'route 0'])
     await pass(29, 29)
-    expect(started).toEqual(['0'])
+    expect(started).toHaveLength(2)
     await pass(1, 1)
-    expect(started).toEqual(['0', '1'])
+    expect(started.slice(2).toSorted()).toEqual(['probe 1', 'route 1'])
     await pass(30, 30)
-    expect(started).toEqual(['0', '1', '2'])
+    expect(started.slice(4)).toEqual(['probe 2'])
   })
 
-  test('is started round-robin by kind', async () => {
+  test('of few rows starts together, so that short lists do not delay a long one', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
-    for (let n = 0; n < 3; n++) ask('probe')
-    for (const work of ['route', 'import'] as const) ask(work)
-    for (let n = 0; n < 5; n++) {
-      await drainEventLoop()
-      await pass(30, 30)
-    }
+    await pass(100, 100)
+    for (let n = 0; n < 30; n++) ask('route', 'short', 1)
+    ask('route', 'long')
+    for (let n = 0; n < 30; n++) ask('probe', 'one recipient', 1)
     await drainEventLoop()
-    expect(started).toEqual(['probe', 'route', 'import', 'probe', 'probe'])
+    const count = (name: string) => started.filter(one => one === name).length
+    expect(count('short')).toBe(25)
+    // A connection takes as much work as five of its recipients.
+    expect(count('one recipient')).toBe(5)
+    await pass(30, 30)
+    expect(count('short')).toBe(30)
+    expect(count('long')).toBe(1)
+    expect(count('one recipient')).toBe(10)
   })
 
   test('yields for a second after the last request', async () => {

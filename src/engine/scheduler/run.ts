@@ -403,7 +403,7 @@ export class Run {
 
   async #routeInTurns(priority: Pick<Priority, 'yieldToRequests'>): Promise<void> {
     while (this.#canRoute) {
-      await priority.yieldToRequests('route')
+      await priority.yieldToRequests('route', Math.min(this.#open.size, ROUTED_PER_TURN))
       for (let left = ROUTED_PER_TURN; left > 0 && this.#canRoute; ) {
         left -= this.#startGroup(SERVICE_GROUP_MAX)
       }

@@ -402,7 +402,7 @@ export class Scheduler {
   }
 
   async #probeInTurn(queue: Queue, egress: string, chunk: readonly Pending[]): Promise<void> {
-    const endProbe = await this.#options.priority?.startProbe()
+    const endProbe = await this.#options.priority?.startProbe(chunk.length)
     try {
       const others = chunk.filter(({ faults }) => faults === 0)
       if (others.length > 0) await this.#probeTogether(queue, egress, others)

@@ -210,18 +210,23 @@ export class RowImporter {
     }
   }
 
-  /** Stores the remaining rows and the numbers of copies. */
+  /**
+   * Stores the remaining rows and the numbers of copies. A list of one chunk waits for no other
+   * request: its client waits for it.
+   */
   async end(): Promise<void> {
     await this.#store()
     let chunk: Repeated[] = []
     const flush = async () => {
       if (chunk.length > 0) await markCopies(this.#database, this.#jobId, chunk)
       chunk = []
-      await this.#yieldToRequests()
     }
     for (const row of this.#counter.repeated()) {
       const first = chunk[0]?.position ?? row.position
-      if (chunk.length === this.#rowsMax || row.position - first > CHUNK_MAX) await flush()
+      if (chunk.length === this.#rowsMax || row.position - first > CHUNK_MAX) {
+        await flush()
+        await this.#yieldToRequests()
+      }
       chunk.push(row)
     }
     await flush()

@@ -51,6 +51,8 @@ type ListRowsDeps = {
 
 /** Items read per statement. */
 const PAGE_MAX = 500
+/** To read a page takes as much work as to route this many rows. */
+const READ_ROWS = 10
 
 /**
  * The rows of one list, between its database and the scheduler of its process: the feed reads those
@@ -117,7 +119,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
     const { recorder, stopping, priority } = this.#deps
     while (!stopping.aborted) {
       await recorder.settled()
-      if (this.#hasReadable) await priority?.yieldToRequests('route')
+      if (this.#hasReadable) await priority?.yieldToRequests('route', READ_ROWS)
       const page = await this.#readPage(Math.min(max, PAGE_MAX))
       if (stopping.aborted) break
       this.#given += page.length

@@ -53,6 +53,8 @@ type Slot = { readonly operator: string; readonly egress: string }
 
 /** Rows per claim. */
 const PAGE_MAX = 500
+/** To claim a page takes as much work as to route this many rows. */
+const READ_ROWS = 10
 /** Number of values of the first two digits of a domain key, which is hexadecimal. */
 const DOMAIN_KEYS = 256
 
@@ -122,7 +124,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
     while (!stopping.aborted) {
       await recorder.settled()
       this.#findBlocked()
-      if (this.#hasClaimable) await priority?.yieldToRequests('route')
+      if (this.#hasClaimable) await priority?.yieldToRequests('route', READ_ROWS)
       if (stopping.aborted) break
       const page =
         this.#asked.length > 0

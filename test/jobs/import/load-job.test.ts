@@ -42,7 +42,7 @@ async function createFixture() {
       o: Partial<Submission> = {},
       max: number | null = null,
     ) => loadJob(deps, submission(o), rows, max),
-    /** Returns how many rows are stored at each turn of the event loop. */
+    /** Returns how many rows are stored at each wait for requests, and at the end. */
     loadInTurns: async (rows: Iterable<readonly Row[]>) => {
       const stored: number[] = []
       const countStoredRows = async () => {
@@ -55,6 +55,7 @@ async function createFixture() {
         rows,
         null,
       )
+      await countStoredRows()
       return stored
     },
     queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>
@@ -122,6 +123,16 @@ describe('a loaded list', () => {
     expect(stored.at(-1)).toBe(3_400)
     const added = stored.map((count, turn) => count - (stored[turn - 1] ?? 0))
     expect(Math.max(...added)).toBe(500)
+  })
+
+  test.each([
+    ['one address', 1, 0],
+    ['490 rows', 480, 10],
+  ])('of %s does not wait for other requests', async (_, rows, repeated) => {
+    const { loadInTurns } = await createFixture()
+    const texts = Array.from({ length: rows }, (_, n) => ({ text: `u${n}@a.test` }))
+    // The only count is that after the import.
+    expect(await loadInTurns([texts, texts.slice(0, repeated)])).toEqual([rows + repeated])
   })
 
   test('is not visible, and is deleted at the next start', async () => {
