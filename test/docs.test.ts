@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../src/engine/verdict/present-result.ts'
 import { LOOP_FAILED } from '../src/platform/loop.ts'
-import { LOG_EVENTS } from './support/log-events.ts'
 import { anchors, ROOT, readDoc, withoutCode } from './support/markdown.ts'
+import { LOG_EVENTS, METRICS } from './support/telemetry.ts'
 
 // Links, the index and some facts of the documentation.
 
@@ -63,6 +63,16 @@ describe('docs/logs.md', () => {
     )
     expect(extra.map(([, text]) => text)).toEqual([])
   })
+})
+
+test('docs/metrics.md lists each metric with its labels and its help', () => {
+  const rows = METRICS.map(({ name, labelNames = [], help }) => {
+    const labels = labelNames.map(label => `\`${label}\``).join(', ')
+    return `| \`${name}\` | ${labels} | ${help} |`
+  })
+  expect(METRICS.length).toBeGreaterThan(15)
+  const listed = readDoc('docs/metrics.md').match(/^\| `ev_.*$/gm) ?? []
+  expect(listed.toSorted()).toEqual(rows.toSorted())
 })
 
 /** The pages for users. */

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of accounts, credits, rate limits and sign-in. */
 export const ACCOUNT_LOG = {
@@ -39,3 +40,17 @@ export const ACCOUNT_LOG = {
     fields: ['step', 'fault', 'reason', 'why'],
   },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of the usage of accounts, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const ACCOUNT_METRICS = {
+  verdicts: {
+    name: 'ev_verdicts',
+    help: 'Addresses verified since the start of the process, by reason',
+    labelNames: ['reason'],
+  },
+  verifications: {
+    name: 'ev_verifications',
+    help: 'Addresses verified in total, by class and whether the answer was cached',
+    labelNames: ['class', 'cached'],
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>

@@ -1,17 +1,22 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { verdictCounters } from '../accounts/credits/ledger-entries.ts'
 import { getTotalUsage } from '../accounts/credits/usage.ts'
+import { ACCOUNT_METRICS } from '../accounts/telemetry.ts'
 import { listMembers } from '../cluster/members.ts'
+import { CLUSTER_METRICS } from '../cluster/telemetry.ts'
 import type { Database } from '../db/database.ts'
 import { isDomainKey } from '../engine/probe/domain-blocks.ts'
+import { ENGINE_METRICS } from '../engine/telemetry.ts'
+import { JOB_METRICS } from '../jobs/telemetry.ts'
 import { type Clock, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { formatDuration } from '../platform/format.ts'
 import { writeLog } from '../platform/log.ts'
 import { countOpenDeliveries } from '../webhooks/delivery-store.ts'
+import { WEBHOOK_METRICS } from '../webhooks/telemetry.ts'
 import type { LimitKind } from './middleware/rate-limit-buckets.ts'
 import type { MonitoringDeps, ServiceDeps } from './service.ts'
-import { API_LOG } from './telemetry.ts'
+import { API_LOG, API_METRICS } from './telemetry.ts'
 
 /** Prometheus metrics of a process. */
 export interface Metrics {
@@ -40,27 +45,20 @@ export function createMetrics(deps: MonitoringDeps, service: ServiceCounts | nul
   const registry = new Registry()
   const registers = [registry]
   const requests = new Counter({
-    name: 'ev_http_requests_total',
-    help: 'Answered requests, by route and status',
-    labelNames: ['method', 'route', 'status'] as const,
+    ...API_METRICS.requests,
     registers,
   })
   const durations = new Histogram({
-    name: 'ev_http_request_duration_seconds',
-    help: 'Time from a request to the start of its response, by route',
-    labelNames: ['method', 'route'] as const,
+    ...API_METRICS.durations,
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   })
   const refusals = new Counter({
-    name: 'ev_limit_refusals_total',
-    help: 'Requests refused by a limit, by limit',
-    labelNames: ['limit'] as const,
+    ...API_METRICS.refusals,
     registers,
   })
   const omissions = new Counter({
-    name: 'ev_audit_entries_omitted_total',
-    help: 'Requests refused for lack of rights that are not in the audit log, which has at most 20 of an account in an hour',
+    ...API_METRICS.auditOmissions,
     registers,
   })
   buildInfo(deps, registers)
@@ -97,17 +95,14 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
   const { worker, database } = deps
   const stored = databaseReader(deps)
   new Gauge({
-    name: 'ev_jobs',
-    help: 'Jobs in progress',
+    ...JOB_METRICS.jobs,
     registers,
     collect() {
       this.set(worker.status().jobs)
     },
   })
   new Gauge({
-    name: 'ev_queue_entries',
-    help: 'Queue entries, by state',
-    labelNames: ['state'] as const,
+    ...JOB_METRICS.queueEntries,
     registers,
     collect() {
       const { waiting, running } = worker.status()
@@ -116,18 +111,14 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
     },
   })
   new Gauge({
-    name: 'ev_verdicts',
-    help: 'Addresses verified since the start of the process, by reason',
-    labelNames: ['reason'] as const,
+    ...ACCOUNT_METRICS.verdicts,
     registers,
     collect() {
       for (const [reason, count] of verdictCounters(database)) this.set({ reason }, count)
     },
   })
   new Gauge({
-    name: 'ev_verifications',
-    help: 'Addresses verified in total, by class and whether the answer was cached',
-    labelNames: ['class', 'cached'] as const,
+    ...ACCOUNT_METRICS.verifications,
     registers,
     async collect() {
       this.reset()
@@ -138,9 +129,7 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
     },
   })
   new Gauge({
-    name: 'ev_members',
-    help: 'Live processes that share the database, by role; none if the database cannot be shared',
-    labelNames: ['role'] as const,
+    ...CLUSTER_METRICS.members,
     registers,
     async collect() {
       this.reset()
@@ -151,8 +140,7 @@ function gauges(deps: MonitoringDeps, registers: Registry[]): void {
 
 function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): void {
   new Gauge({
-    name: 'ev_verifications_in_flight',
-    help: 'Verification requests in flight',
+    ...API_METRICS.verificationsInFlight,
     registers,
     collect() {
       this.set(verifying())
@@ -162,9 +150,7 @@ function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): vo
 
 function buildInfo({ settings }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
-    name: 'ev_build_info',
-    help: 'Always 1, with the version of ev and of Node',
-    labelNames: ['version', 'node'] as const,
+    ...API_METRICS.buildInfo,
     registers,
   }).set({ version: settings.version, node: process.versions.node }, 1)
 }
@@ -178,9 +164,7 @@ const OTHER_OPERATORS = 'other'
 function egressMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
   const probers = () => engine.egressPool.names.map(name => engine.egressPool.prober(name))
   new Gauge({
-    name: 'ev_smtp_port_reachable',
-    help: '1 if mail servers are reachable on the SMTP port (25) from an egress, 0 if none is; none before the first connection',
-    labelNames: ['egress'] as const,
+    ...ENGINE_METRICS.portReachable,
     registers,
     collect() {
       this.reset()
@@ -191,9 +175,7 @@ function egressMetrics({ engine }: MonitoringDeps, registers: Registry[]): void 
     },
   })
   new Gauge({
-    name: 'ev_smtp_connections',
-    help: 'Open connections to mail servers, by egress',
-    labelNames: ['egress'] as const,
+    ...ENGINE_METRICS.connections,
     registers,
     collect() {
       for (const prober of probers()) {
@@ -206,9 +188,7 @@ function egressMetrics({ engine }: MonitoringDeps, registers: Registry[]): void 
     },
   })
   new Gauge({
-    name: 'ev_operators_blocking',
-    help: `Operators that block an egress now: 1 for each known one, and the number of all others as "${OTHER_OPERATORS}"`,
-    labelNames: ['egress', 'operator'] as const,
+    ...ENGINE_METRICS.operatorsBlocking,
     registers,
     collect() {
       this.reset()
@@ -228,8 +208,7 @@ function egressMetrics({ engine }: MonitoringDeps, registers: Registry[]): void 
 
 function dnsMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
-    name: 'ev_dns_check_failed',
-    help: '1 while the DNS server fails its check and lists wait, otherwise 0',
+    ...ENGINE_METRICS.dnsCheckFailed,
     registers,
     collect() {
       this.set(engine.resolverCheck?.failure == null ? 0 : 1)
@@ -239,8 +218,7 @@ function dnsMetrics({ engine }: MonitoringDeps, registers: Registry[]): void {
 
 function diskMetrics({ disk }: MonitoringDeps, registers: Registry[]): void {
   new Gauge({
-    name: 'ev_disk_low',
-    help: '1 while the disk of the data directory is almost full and new lists are refused, otherwise 0',
+    ...JOB_METRICS.diskLow,
     registers,
     async collect() {
       this.set((await disk()).isLow ? 1 : 0)
@@ -270,9 +248,7 @@ function webhookMetrics(
 ): void {
   const stored = databaseReader(deps)
   new Counter({
-    name: 'ev_webhook_attempts_total',
-    help: 'Webhook requests since the start of the process, by outcome: delivered, retried or failed',
-    labelNames: ['outcome'] as const,
+    ...WEBHOOK_METRICS.attempts,
     registers,
     collect() {
       const { delivered, retried, failed } = deliveries.status()
@@ -283,16 +259,14 @@ function webhookMetrics(
     },
   })
   new Gauge({
-    name: 'ev_webhook_requests_in_flight',
-    help: 'Webhook requests in flight',
+    ...WEBHOOK_METRICS.requestsInFlight,
     registers,
     collect() {
       this.set(deliveries.status().inFlight)
     },
   })
   new Gauge({
-    name: 'ev_webhook_deliveries_open',
-    help: 'Undelivered events, counted for each webhook endpoint, including disabled ones',
+    ...WEBHOOK_METRICS.deliveriesOpen,
     registers,
     async collect() {
       const open = await stored<number | null>(countOpenDeliveries, null)

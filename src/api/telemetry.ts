@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of the HTTP API and its server. */
 export const API_LOG = {
@@ -68,3 +69,35 @@ export const API_LOG = {
     fields: ['file', 'until'],
   },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of the HTTP API, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const API_METRICS = {
+  requests: {
+    name: 'ev_http_requests_total',
+    help: 'Answered requests, by route and status',
+    labelNames: ['method', 'route', 'status'],
+  },
+  durations: {
+    name: 'ev_http_request_duration_seconds',
+    help: 'Time from a request to the start of its response, by route',
+    labelNames: ['method', 'route'],
+  },
+  refusals: {
+    name: 'ev_limit_refusals_total',
+    help: 'Requests refused by a limit, by limit',
+    labelNames: ['limit'],
+  },
+  auditOmissions: {
+    name: 'ev_audit_entries_omitted_total',
+    help: 'Requests refused for lack of rights that are not in the audit log, which has at most 20 of an account in an hour',
+  },
+  verificationsInFlight: {
+    name: 'ev_verifications_in_flight',
+    help: 'Verification requests in flight',
+  },
+  buildInfo: {
+    name: 'ev_build_info',
+    help: 'Always 1, with the version of ev and of Node',
+    labelNames: ['version', 'node'],
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of the cluster. */
 export const CLUSTER_LOG = {
@@ -30,3 +31,12 @@ export const CLUSTER_LOG = {
   },
   rateLimitsAvailable: { level: 'info', message: 'shared rate limits available again', fields: [] },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of the cluster, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const CLUSTER_METRICS = {
+  members: {
+    name: 'ev_members',
+    help: 'Live processes that share the database, by role; none if the database cannot be shared',
+    labelNames: ['role'],
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of the engine. */
 export const ENGINE_LOG = {
@@ -43,3 +44,26 @@ export const ENGINE_LOG = {
     fields: ['error'],
   },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of the engine, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const ENGINE_METRICS = {
+  portReachable: {
+    name: 'ev_smtp_port_reachable',
+    help: '1 if mail servers are reachable on the SMTP port (25) from an egress, 0 if none is; none before the first connection',
+    labelNames: ['egress'],
+  },
+  connections: {
+    name: 'ev_smtp_connections',
+    help: 'Open connections to mail servers, by egress',
+    labelNames: ['egress'],
+  },
+  operatorsBlocking: {
+    name: 'ev_operators_blocking',
+    help: 'Operators that block an egress now: 1 for each known one, and the number of all others as "other"',
+    labelNames: ['egress', 'operator'],
+  },
+  dnsCheckFailed: {
+    name: 'ev_dns_check_failed',
+    help: '1 while the DNS server fails its check and lists wait, otherwise 0',
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>

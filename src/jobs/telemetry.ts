@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of jobs, lists and schedules. */
 export const JOB_LOG = {
@@ -67,3 +68,20 @@ export const JOB_LOG = {
     fields: ['scheduleId', 'accountId', 'reason'],
   },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of jobs, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const JOB_METRICS = {
+  jobs: {
+    name: 'ev_jobs',
+    help: 'Jobs in progress',
+  },
+  queueEntries: {
+    name: 'ev_queue_entries',
+    help: 'Queue entries, by state',
+    labelNames: ['state'],
+  },
+  diskLow: {
+    name: 'ev_disk_low',
+    help: '1 while the disk of the data directory is almost full and new lists are refused, otherwise 0',
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of webhooks and their alerts. */
 export const WEBHOOK_LOG = {
@@ -59,3 +60,20 @@ export const WEBHOOK_LOG = {
     fields: ['webhookId', 'accountId', 'why'],
   },
 } as const satisfies Readonly<Record<string, LogEvent>>
+
+/** Metrics of webhooks, read by `api/metrics.ts`. docs/metrics.md lists them. */
+export const WEBHOOK_METRICS = {
+  attempts: {
+    name: 'ev_webhook_attempts_total',
+    help: 'Webhook requests since the start of the process, by outcome: delivered, retried or failed',
+    labelNames: ['outcome'],
+  },
+  requestsInFlight: {
+    name: 'ev_webhook_requests_in_flight',
+    help: 'Webhook requests in flight',
+  },
+  deliveriesOpen: {
+    name: 'ev_webhook_deliveries_open',
+    help: 'Undelivered events, counted for each webhook endpoint, including disabled ones',
+  },
+} as const satisfies Readonly<Record<string, MetricInfo>>
