@@ -29,8 +29,9 @@ export class DnsQuery {
   #last: PendingAttempt | null = null
   #fault: DnsFault = 'timeout'
   #isOurs = false
-  #isStarted = false
+  #startedAt: number | null = null
   #isDone = false
+  #delivery: Delivery | null = null
   /** The deadline, monotonic ms. */
   #endsAt = 0
   /** One timer for the current attempt and the deadline. */
@@ -43,17 +44,22 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** Whether it was started before it was cancelled. */
-  get isStarted(): boolean {
-    return this.#isStarted
+  /** When it was started, monotonic ms; null if it was cancelled before. */
+  get startedAt(): number | null {
+    return this.#startedAt
+  }
+
+  /** Null without an answer, and after the error of a server. */
+  get delivery(): Delivery | null {
+    return this.#delivery
   }
 
   /** Starts the query, unless it is already cancelled. */
   start(): void {
     if (this.#isDone) return
-    this.#isStarted = true
     const { clock, servers, timeoutMs } = this.#options
-    this.#endsAt = clock.monotonicNow() + timeoutMs
+    this.#startedAt = clock.monotonicNow()
+    this.#endsAt = this.#startedAt + timeoutMs
     this.#remaining = attemptOrder(servers.ordered())
     this.#next()
   }
@@ -96,11 +102,18 @@ export class DnsQuery {
     const answer = 'records' in reply ? reply : toFailure(reply)
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
       this.#options.servers.markResponsive(attempt.server)
+      this.#delivery = this.#deliveryOf(attempt)
       this.#end(answer)
     } else if ('code' in reply) {
       if (answer.fault === 'server') this.#fault = 'server'
       this.#handleError(attempt, reply.code)
     }
+  }
+
+  #deliveryOf(answered: PendingAttempt): Delivery | null {
+    const [first] = this.#attempts
+    if (first === answered) return 'first'
+    return first?.isOpen === true ? 'lost' : null
   }
 
   #handleError(attempt: PendingAttempt, code: string): void {
@@ -138,6 +151,12 @@ export class DnsQuery {
     this.#resolve(answer)
   }
 }
+
+/**
+ * What became of the first packet of a query: `first` if it was answered, `lost` if only a later one
+ * was. A server that is slow with a name answers the first one as soon as a later one.
+ */
+type Delivery = 'first' | 'lost'
 
 type DnsQueryOptions = {
   readonly transport: DnsTransport

@@ -71,8 +71,8 @@ function replyLater(onReply: OnReply, code: string): () => void {
 export const socketErrorCode = (error: unknown): string =>
   isOutOfDescriptors(error) ? 'EMFILE' : 'ECONNREFUSED'
 
-/** One receive buffer (208 KiB on Linux) does not hold the replies to 200 queries in flight. */
-const SOCKETS_PER_SERVER = 4
+/** One receive buffer (208 KiB on Linux) holds the replies to about 50 of 600 queries in flight. */
+const SOCKETS_PER_SERVER = 12
 
 /**
  * A socket is replaced after this many queries, so that its port stays hard to guess (RFC 5452

@@ -451,6 +451,44 @@ describe('many queries', () => {
     expect(new Set(server.packets).size).toBe(250)
   })
 
+  test('more are in flight once the first ones are answered', async () => {
+    const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let arrived = 0
+    const server = await serve(async asked => {
+      await (arrived++ < 200 ? first : second).promise
+      return goodMx(asked)
+    })
+    const { resolver } = resolverOver([server])
+    const answers = Array.from({ length: 450 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
+    await server.arrived(200)
+    first.resolve()
+    await server.arrived(425)
+    for (let i = 0; i < 20; i++) await setImmediate()
+    expect(server.packets.length).toBe(425)
+    second.resolve()
+    expect(await Promise.all(answers)).toEqual(Array(450).fill(GOOD))
+  })
+
+  test('fewer are in flight after a packet was lost', async () => {
+    const names = new Set<string>()
+    const server = await serve(asked => {
+      if (names.has(asked.name)) return goodMx(asked)
+      names.add(asked.name)
+      return 'silence'
+    })
+    const { clock, resolver } = resolverOver([server])
+    const answers = Array.from({ length: 350 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
+    await server.arrived(200)
+    await clock.advance(1.5 * SECOND)
+    await server.arrived(200 + 200 + 100)
+    for (let i = 0; i < 20; i++) await setImmediate()
+    expect(server.packets.length).toBe(500)
+    await clock.advance(1.5 * SECOND)
+    await server.arrived(500 + 100 + 50)
+    await clock.advance(1.5 * SECOND)
+    expect(await Promise.all(answers)).toEqual(Array(350).fill(GOOD))
+  })
+
   test('an abort ends a query in flight at once', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server])

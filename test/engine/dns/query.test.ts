@@ -44,6 +44,42 @@ describe('a query', () => {
     expect([calls.length, clock.pending]).toEqual([3, 0])
   })
 
+  test.each<[string, (query: ReturnType<typeof ask>) => Promise<unknown>, 'first' | 'lost' | null]>(
+    [
+      ['at once', async ({ calls }) => calls[0]?.say({ records: [] }), 'first'],
+      [
+        'late',
+        async ({ clock, calls }) => {
+          await clock.advance(1.5 * SECOND)
+          calls[0]?.say({ records: [] })
+        },
+        'first',
+      ],
+      [
+        'only to the second packet',
+        async ({ clock, calls }) => {
+          await clock.advance(1.5 * SECOND)
+          calls[1]?.say({ code: 'ENOTFOUND' })
+        },
+        'lost',
+      ],
+      [
+        'to the second packet after an error',
+        async ({ calls }) => {
+          calls[0]?.say({ code: 'ESERVFAIL' })
+          calls[1]?.say({ records: [] })
+        },
+        null,
+      ],
+      ['never', async ({ clock }) => clock.advance(5 * SECOND), null],
+    ],
+  )('answered %s', async (_, run, delivery) => {
+    const query = ask('one', 'two')
+    await run(query)
+    await query.question.answer
+    expect(query.question.delivery).toBe(delivery)
+  })
+
   test('a server that refuses is not retried', async () => {
     const { clock, calls, asked } = ask('one', 'two')
     calls[0]?.say({ code: 'EREFUSED' })
@@ -70,7 +106,7 @@ describe('a query', () => {
     const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
     question.cancel()
     question.start()
-    expect(question.isStarted).toBe(false)
+    expect(question.startedAt).toBe(null)
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
