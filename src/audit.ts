@@ -5,7 +5,10 @@ import { type Clock, DAY } from './platform/clock.ts'
 import { isoTime } from './platform/format.ts'
 import type { Random } from './platform/random.ts'
 
-/** The actions of the audit log. */
+/**
+ * The actions of the audit log, of all modules: the API, the command line and the dashboard need the
+ * whole list, and the modules that write entries import this file.
+ */
 export const AUDIT_ACTIONS = [
   ...(['account.created', 'account.updated'] as const),
   ...(['key.created', 'key.updated', 'key.rotated', 'key.revoked'] as const),

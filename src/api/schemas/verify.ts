@@ -6,8 +6,10 @@ import { URL_LENGTH_MAX } from '../../outbound/url-policy.ts'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../lists/emails.ts'
 import { BulkItem } from './result.ts'
 
-// Schemas of verification requests. Handlers validate addresses and lists, since their messages say
-// more than those of a schema; here they are only described.
+// Schemas of verification requests. They only describe `email`, `emails`, `items` and the entries of
+// `metadata`, which the handlers read: bodies of Reacher and fields of uploads have no schema and are
+// read by the same functions, the errors have codes and remedies that depend on the endpoint, and a
+// check in the schema takes twice as long and would change which of two faults is reported.
 
 /** Longer texts are refused: they are not addresses. */
 export const EMAIL_LENGTH_MAX = 10_000
