@@ -57,11 +57,11 @@ type AccountDeps = Pick<
 /** Routes of the account of the key, its credits, rate limits, usage statistics and history. */
 export function accountRoutes(service: AccountDeps) {
   const router = newRouter()
-  router.route('/', ownAccountRoutes(service))
-  router.route('/', historyRoutes(service))
-  router.route('/', creditRoutes(service))
-  router.route('/', limitRoutes(service))
-  router.route('/', statsRoutes(service))
+  router.include(ownAccountRoutes(service))
+  router.include(historyRoutes(service))
+  router.include(creditRoutes(service))
+  router.include(limitRoutes(service))
+  router.include(statsRoutes(service))
   return router
 }
 

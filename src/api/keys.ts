@@ -38,8 +38,8 @@ export type KeyDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'
 
 export function keyRoutes(service: KeyDeps) {
   const router = newRouter()
-  router.route('/', keyCreateRoutes(service))
-  router.route('/', keyChangeRoutes(service))
+  router.include(keyCreateRoutes(service))
+  router.include(keyChangeRoutes(service))
   return router
 }
 

@@ -1,4 +1,4 @@
-import { type OpenAPIHono, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { buildJsonSchema } from '../platform/json-fields.ts'
 import {
   buildEventExample,
@@ -7,16 +7,19 @@ import {
   type SentKind,
 } from '../webhooks/event-types.ts'
 import type { ApiDeps } from './api-deps.ts'
-import type { Env } from './context.ts'
 import { completeExamples } from './examples.ts'
+import type { Router } from './route.ts'
 import { ERROR_SCHEMAS, EXAMPLE_COMPONENTS, RESPONSE_COMPONENTS } from './schemas/error.ts'
 import { PARAMETER_COMPONENTS, RESPONSE_HEADERS } from './schemas/headers.ts'
+import { JobProgress } from './schemas/job.ts'
+import { VerifyStep } from './verify/follow.ts'
 
 /** Builds the OpenAPI document from the schemas that validate requests. */
 export function openapiDocument(
   { settings }: Pick<ApiDeps, 'settings'>,
-  app: OpenAPIHono<Env>,
+  app: Router,
 ): ReturnType<typeof app.getOpenAPI31Document> {
+  app.describeOperations()
   registerComponents(app)
   describeCallbacks(app)
   const document = app.getOpenAPI31Document({
@@ -34,13 +37,17 @@ export function openapiDocument(
   return document
 }
 
+/** The data of server-sent events, which operations refer to by name. */
+const EVENT_SCHEMAS = { VerifyStep, JobProgress }
+
 /** Registers what operations refer to by name. */
-function registerComponents({ openAPIRegistry: registry }: OpenAPIHono<Env>): void {
+function registerComponents({ openAPIRegistry: registry }: Router): void {
   registry.registerComponent('securitySchemes', 'bearer', {
     type: 'http',
     scheme: 'bearer',
     description: 'An API key: `ev_live_…`, or `ev_pub_…` for forms on websites',
   })
+  for (const [name, schema] of Object.entries(EVENT_SCHEMAS)) registry.register(name, schema)
   for (const [name, schema] of Object.entries(ERROR_SCHEMAS)) registry.register(name, schema)
   for (const [name, header] of Object.entries(RESPONSE_HEADERS)) {
     registry.registerComponent('headers', name, header)
@@ -78,7 +85,7 @@ const TAGS = [
 ]
 
 /** Documents the requests that webhook receivers get. */
-function describeCallbacks({ openAPIRegistry }: OpenAPIHono<Env>): void {
+function describeCallbacks({ openAPIRegistry }: Router): void {
   for (const kind of SENT_KINDS) openAPIRegistry.registerWebhook(describeEvent(kind))
 }
 

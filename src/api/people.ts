@@ -31,8 +31,8 @@ type PeopleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> & 
 /** Routes of the people of an account. */
 export function peopleRoutes(service: PeopleDeps) {
   const router = newRouter()
-  router.route('/', inviteRoutes(service))
-  router.route('/', personRoutes(service))
+  router.include(inviteRoutes(service))
+  router.include(personRoutes(service))
   return router
 }
 

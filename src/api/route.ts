@@ -104,6 +104,8 @@ type Route<M extends Method, Path, Params, Query, Body, Answer, Status extends n
   readonly path: Path
   /** Protects the handler by the guard. */
   readonly protect: Protect
+  /** Returns the operation of the OpenAPI document. */
+  readonly describe: () => RouteConfig
   readonly request: RequestPart<'params', Params> &
     RequestPart<'query', Query> &
     RequestPart<'body', JsonBody<Body>>
@@ -119,7 +121,7 @@ type JsonBody<Schema> = [Schema] extends [never]
   : { readonly content: { readonly 'application/json': { readonly schema: Schema } } }
 
 /**
- * Declares a route that needs a key. Returns its OpenAPI description with its guard, for
+ * Declares a route that needs a key. Returns its guard and its OpenAPI description, for
  * `router.handle(route, handler)`. It derives:
  *
  * - from `scope`, `counts` and `body`: the security requirement, the tag, and the rule of the guard.
@@ -155,9 +157,21 @@ export function route<
   o: RouteOptions<Params, Query, Body, Answer, Status>,
 ): Route<M, Path, Params, Query, Body, Answer, Status> {
   const [method, path] = target.split(' ') as [M, Path]
+  return {
+    method: method.toLowerCase(),
+    path,
+    protect: guard(toRule(target, o)),
+    describe: () => describeRoute(method, path, o),
+  } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
+}
+
+type AnyOptions = RouteOptions<z.ZodObject, z.ZodObject, z.ZodType, ResponseObject, number>
+
+/** Returns the operation of the OpenAPI document. */
+function describeRoute(method: Method, path: string, o: AnyOptions): RouteConfig {
   const { params, query, body } = o
   return {
-    method: method.toLowerCase() as Lowercase<M>,
+    method: method.toLowerCase(),
     path,
     operationId: o.id,
     summary: o.summary,
@@ -165,7 +179,6 @@ export function route<
     tags: [TAGS[o.scope]],
     security: [{ bearer: [] }],
     parameters: requestHeaders(o).map(requestHeaderRef),
-    protect: guard(toRule(target, o)),
     request: { params, query, body: body && requestBody(body) },
     responses: {
       [o.status ?? 200]: {
@@ -179,10 +192,8 @@ export function route<
         isSimulated: o.counts === 'single' || o.counts === 'form',
       }),
     },
-  } as unknown as Route<M, Path, Params, Query, Body, Answer, Status>
+  } as unknown as RouteConfig
 }
-
-type AnyOptions = RouteOptions<z.ZodObject, z.ZodObject, z.ZodType, unknown, unknown>
 
 /** Fits an empty JSON object, the only body of a route that declares none. */
 const EMPTY_BODY_MAX = 1_024
@@ -242,15 +253,17 @@ const errorCodes = (method: Method, { params, errors = [], ...o }: AnyOptions): 
 const BODY_FAULTS = ['request_timeout', 'payload_too_large', 'unsupported_media_type'] as const
 const REPLAY_FAULTS = ['idempotency_in_progress', 'idempotency_mismatch'] as const
 
-/** A router whose routes are in the OpenAPI document. */
+/**
+ * A router whose routes are in the OpenAPI document. Few processes are asked for the document, so
+ * operations are described when it is built.
+ */
 export class Router extends OpenAPIHono<Env> {
+  readonly #operations: (() => RouteConfig)[] = []
+
   /** Adds a route; its guard or middleware validates what the handler reads. */
-  handle<R extends RouteConfig & { readonly protect?: Protect }>(
-    route: R,
-    handler: RouteHandler<R, Env>,
-  ): this {
-    const { middleware = [], protect = unprotected, ...declared } = route
-    this.openAPIRegistry.registerPath(declared as RouteConfig)
+  handle<R extends RouteConfig & RouteParts>(route: R, handler: RouteHandler<R, Env>): this {
+    const { middleware = [], protect = unprotected, describe, ...declared } = route
+    this.#operations.push(describe ?? (() => declared as RouteConfig))
     this.on(
       [route.method.toUpperCase()],
       [toRoutePath(route.path)],
@@ -259,6 +272,25 @@ export class Router extends OpenAPIHono<Env> {
     )
     return this
   }
+
+  /** Adds all routes of a part of the API, which has no error handler of its own. */
+  include(part: Router): this {
+    for (const { method, path, handler } of part.routes) this.on([method], [path], handler)
+    this.#operations.push(...part.#operations)
+    return this
+  }
+
+  /** Adds the operations of all routes to the OpenAPI document. */
+  describeOperations(): void {
+    for (const describe of this.#operations.splice(0)) this.openAPIRegistry.registerPath(describe())
+  }
+}
+
+/** What `route` adds to the path of a route. */
+type RouteParts = {
+  readonly protect?: Protect
+  /** Returns the operation of the OpenAPI document; if there is none, the route is the operation. */
+  readonly describe?: () => RouteConfig
 }
 
 const unprotected: Protect = handler => handler

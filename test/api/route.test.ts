@@ -17,7 +17,8 @@ type Description = {
 }
 
 /** The parts of a route that are in the document, but not in its type. */
-const describeRoute = (declared: object) => declared as Description
+const describeRoute = (declared: { readonly describe: () => object }) =>
+  declared.describe() as Description
 
 test('the method, the path and the tag come from the target and the scope', async () => {
   const { service } = await createTestService()
@@ -47,7 +48,7 @@ test.each([
 
 test('routes refer to the request headers that their middleware reads', async () => {
   const { service } = await createTestService()
-  const names = (declared: object) =>
+  const names = (declared: Parameters<typeof describeRoute>[0]) =>
     describeRoute(declared).parameters.map(({ $ref }) => /[^/]+$/.exec($ref)?.[0])
   expect(names(route(service, 'POST /v1/one', { ...base, scope: 'keys:write' }))).toEqual([])
   expect(names(route(service, 'POST /v1/one', base))).toEqual(['X-EV-Sandbox'])

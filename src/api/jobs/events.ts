@@ -6,7 +6,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { newRouter, route } from '../route.ts'
 import { eventContent } from '../schemas/answers.ts'
-import { JobProgress, PROGRESS_EXAMPLE } from '../schemas/job.ts'
+import { PROGRESS_EXAMPLE } from '../schemas/job.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../service.ts'
 import { presentClasses, presentSummary } from './job-view.ts'
 import { jobParams, type LoadJobDeps, loadJob, nextCommit } from './load-job.ts'
@@ -42,9 +42,7 @@ export function jobEventRoutes(service: JobEventDeps) {
     answer: EVENTS,
     headers: ['X-Accel-Buffering'],
   })
-  const router = newRouter()
-  router.openAPIRegistry.register('JobProgress', JobProgress)
-  return router.handle(events, async c => {
+  return newRouter().handle(events, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
     return eventStream(c, service, disconnected => {
       const slot = streams.enter(c.get('caller').account.id)

@@ -50,15 +50,15 @@ type JobDeps = Pick<ApiDeps, 'breakdowns' | 'database' | 'feedback' | 'guard' | 
 /** Routes of submitted lists. */
 export function jobRoutes(service: JobDeps) {
   const router = newRouter()
-  router.route('/', statusRoutes(service))
-  router.route('/', jobListRoutes(service))
-  router.route('/', jobEventRoutes(service))
-  router.route('/', jobChangeRoutes(service))
-  router.route('/', reverifyRoutes(service))
-  router.route('/', resultRoutes(service))
-  router.route('/', breakdownRoutes(service))
-  router.route('/', downloadRoutes(service))
-  router.route('/', downloadLinkRoutes(service))
+  router.include(statusRoutes(service))
+  router.include(jobListRoutes(service))
+  router.include(jobEventRoutes(service))
+  router.include(jobChangeRoutes(service))
+  router.include(reverifyRoutes(service))
+  router.include(resultRoutes(service))
+  router.include(breakdownRoutes(service))
+  router.include(downloadRoutes(service))
+  router.include(downloadLinkRoutes(service))
   return router
 }
 

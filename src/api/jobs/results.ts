@@ -46,8 +46,8 @@ export type ResultDeps = Pick<ApiDeps, 'database' | 'guard'> & LoadJobDeps & Act
 /** Routes of the rows of a job: one page, and one row with its evidence. */
 export function resultRoutes(service: ResultDeps) {
   const router = newRouter()
-  router.route('/', pageRoutes(service))
-  router.route('/', rowRoutes(service))
+  router.include(pageRoutes(service))
+  router.include(rowRoutes(service))
   return router
 }
 

@@ -34,14 +34,7 @@ import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schemas/result.ts
 import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schemas/verify.ts'
 import { type AskDeps, answerOne, readEmail, SINGLE_BODY_MAX, type VerifyInput } from './ask.ts'
 import { type DomainDeps, domainRoutes } from './domain.ts'
-import {
-  type FollowDeps,
-  followOne,
-  noKeyForEvents,
-  STEP_EXAMPLE,
-  VerifyStep,
-  wantsEvents,
-} from './follow.ts'
+import { type FollowDeps, followOne, noKeyForEvents, STEP_EXAMPLE, wantsEvents } from './follow.ts'
 import { type FormDeps, formRoutes } from './form.ts'
 import { simulatedError } from './sandbox.ts'
 
@@ -260,14 +253,13 @@ export const SCORES: Readonly<Record<Reason, number>> = {
 /** Routes that verify addresses and lists. */
 export const verifyRoutes = (service: VerifyDeps) =>
   newRouter()
-    .route('/', singleRoutes(service))
-    .route('/', formRoutes(service))
-    .route('/', domainRoutes(service))
-    .route('/', listRoutes(service))
+    .include(singleRoutes(service))
+    .include(formRoutes(service))
+    .include(domainRoutes(service))
+    .include(listRoutes(service))
 
 function singleRoutes(service: VerifyDeps) {
   const router = newRouter()
-  router.openAPIRegistry.register('VerifyStep', VerifyStep)
 
   const single = route(service, 'POST /v1/verify/single', {
     ...SINGLE,

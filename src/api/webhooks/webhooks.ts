@@ -186,15 +186,15 @@ function webhookSecretRoutes(service: WebhookDeps) {
 /** Routes of webhook endpoints, their deliveries and events. */
 export function webhookRoutes(service: WebhookDeps) {
   const router = newRouter()
-  router.route('/', webhookCreateRoutes(service))
+  router.include(webhookCreateRoutes(service))
   // Precedes the routes with an ID, which would match `events`, too.
-  router.route('/', catalogueRoutes(service))
-  router.route('/', webhookChangeRoutes(service))
-  router.route('/', webhookSecretRoutes(service))
-  router.route('/', webhookTestRoutes(service))
-  router.route('/', deliveryLogRoutes(service))
-  router.route('/', redeliveryRoutes(service))
-  router.route('/', eventRoutes(service))
+  router.include(catalogueRoutes(service))
+  router.include(webhookChangeRoutes(service))
+  router.include(webhookSecretRoutes(service))
+  router.include(webhookTestRoutes(service))
+  router.include(deliveryLogRoutes(service))
+  router.include(redeliveryRoutes(service))
+  router.include(eventRoutes(service))
   return router
 }
 
