@@ -7,6 +7,7 @@ import {
   dataDirectoryFinding,
   diskFinding,
   openFilesFinding,
+  readOpenFilesMax,
   thisMachine,
 } from '../../src/doctor/machine.ts'
 import { fakeClock } from '../support/clock.ts'
@@ -21,6 +22,19 @@ describe('this machine', () => {
   test('reports free disk space and the limit of open files', async () => {
     expect(await thisMachine.freeBytes(tmpdir())).toBeGreaterThan(0)
     expect(thisMachine.openFilesMax ?? 64).toBeGreaterThanOrEqual(64)
+  })
+
+  test('reads the same limit of open files from Linux and from Node', () => {
+    expect(readOpenFilesMax(join(folder(), 'no-limits'))).toBe(readOpenFilesMax())
+  })
+
+  test('has no limit of open files if Linux has none', () => {
+    const file = join(folder(), 'limits')
+    writeFileSync(
+      file,
+      'Max open files            unlimited            unlimited            files\n',
+    )
+    expect(readOpenFilesMax(file)).toBeNull()
   })
 })
 
