@@ -51,9 +51,10 @@ export async function program(
   context: CliContext,
   { setExitCode, runEv, words }: ProgramOptions,
 ): Promise<Command> {
+  const evVersion = version()
   const ev = new EvCommand('ev')
     .description('Verify whether an email address can receive mail, without sending any.')
-    .version(version(), VERSION_FLAGS, 'print the version')
+    .version(evVersion, VERSION_FLAGS, 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
     // Commands have options of their own with the names of options of `ev`, such as --url.
@@ -78,7 +79,7 @@ export async function program(
     if (command.commands.length > 0) addHelp(command)
   }
   for (const command of commandTree(ev)) {
-    if (command !== ev && command instanceof EvCommand) command.addInheritedOptions(version())
+    if (command !== ev && command instanceof EvCommand) command.addInheritedOptions(evVersion)
   }
   if (words.includes(COMPLETE)) addComplete(ev, context, { setExitCode, runEv })
   return ev
