@@ -30,7 +30,7 @@ const SAMPLE_BYTES = 8 * 1024
  * ASCII plus quotation marks, dashes and signs that precede no letter: there are no letters that a
  * detector could judge by.
  */
-const PUNCTUATION_OF_1252 = /^(?:\p{ASCII}|[‘’‚“”„–—…•«»¿¡ ]|[£€©®°²³](?!\p{L}))*$/u
+const PUNCTUATION_OF_1252 = /^(?:[\p{ASCII}\u00A0‘’‚“”„–—…•«»¿¡]|[£€©®°²³](?!\p{L}))*$/u
 
 /** GB 18030 is a superset of GBK. */
 const SUPERSETS: Readonly<Record<string, string>> = { gbk: 'gb18030' }

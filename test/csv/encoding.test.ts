@@ -66,6 +66,8 @@ describe('the encoding of a list', () => {
     ['windows-1252', 'O\x92Brien', 'O’Brien'],
     ['windows-1252', 'D\x92Angelo \x96 Macy\x92s', 'D’Angelo – Macy’s'],
     ['windows-1252', '\x93quoted\x94 \xa320', '“quoted” £20'],
+    ['windows-1252', '20\xa0\x80', '20\u00a0€'],
+    ['windows-1252', `${'a note '.repeat(40)}by J\xfcrgen`, `${'a note '.repeat(40)}by Jürgen`],
     ['windows-1252', 'Fran\xe7ois Lef\xe8vre', 'François Lefèvre'],
     ['macintosh', 'Fran\x8dois Lef\x8fvre', 'François Lefèvre'],
     ['macintosh', 'K\x8athe Wei\xa7', 'Käthe Weiß'],
