@@ -30,7 +30,11 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
   let timers: Timer[] = []
 
   // Timers due at the same time fire in the order in which they were set, as in Node.
-  const nextDue = () => timers.toSorted((a, b) => a.dueAt - b.dueAt)[0]
+  const nextDue = () => {
+    let due: Timer | undefined
+    for (const timer of timers) if (due === undefined || timer.dueAt < due.dueAt) due = timer
+    return due
+  }
   const fire = async (timer: Timer) => {
     timers = timers.filter(other => other !== timer)
     ticks = Math.max(ticks, timer.dueAt)

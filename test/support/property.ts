@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 
 /**
- * Returns the number of random cases of a test: a tenth of `count` in `npm test`, all of them if
- * EV_TEST_ALL is 1, as in `npm run test:all`.
+ * Returns the number of random cases of a test: all of them if EV_TEST_ALL is 1, as in
+ * `npm run test:all`; in `npm test` one in `share`, a tenth by default.
  */
-export function runs(count: number): number {
-  return process.env.EV_TEST_ALL === '1' ? count : Math.ceil(count / SHARE)
+export function runs(count: number, share = SHARE): number {
+  return process.env.EV_TEST_ALL === '1' ? count : Math.ceil(count / share)
 }
 
 const SHARE = 10

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { EvError } from '../../platform/error.ts'
+import { createLru } from '../../platform/lru.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Address } from './address.ts'
 import { canonicalAddress } from './canonical.ts'
@@ -163,7 +163,7 @@ export function createClassifier(
 ): AddressClassifier {
   const custom = customLists(options, keys)
   // The addresses of a list share few domains.
-  const domains = new LRUCache<string, DomainFlags>({ max: DOMAINS_MAX })
+  const domains = createLru<DomainFlags>(DOMAINS_MAX)
   const ofDomain = (domain: string): DomainFlags => {
     const known = domains.get(domain)
     if (known !== undefined) return known

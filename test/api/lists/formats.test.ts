@@ -77,15 +77,13 @@ describe('POST /v1/verify/file', () => {
     expect([await job(), left()]).toEqual([undefined, []])
   })
 
-  test('a form can be compressed, within the limit of the expanded form', async () => {
+  test('a form can be compressed', async () => {
     const { send, rows, left } = await createUploadService()
     const headers = { 'Content-Encoding': 'gzip', 'Content-Type': FORM }
     const body = gzipSync(form([['file', { file: CSV }]]))
     expect((await send(body, { headers })).status).toBe(200)
     expect(await rows()).toHaveLength(1)
     expect((await send(body.subarray(0, 60), { headers })).status).toBe(400)
-    const bomb = gzipSync(form([['file', { file: Buffer.alloc(101 * 1024 * 1024) }]]))
-    expect((await send(bomb, { headers })).status).toBe(413)
     const brotli = await send(body, { headers: { ...headers, 'Content-Encoding': 'br' } })
     expect([brotli.status, await brotli.json()]).toEqual([
       415,

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { fileForms } from '../../../src/api/lists/upload.ts'
 import { clearUploads } from '../../../src/jobs/import/multipart-form.ts'
@@ -8,10 +9,10 @@ import { FORM, form } from '../../support/list-form.ts'
 import { countedRandom } from '../../support/random.ts'
 
 describe('the folder of uploads', () => {
-  const request = (body: Uint8Array) =>
+  const request = (body: Uint8Array, headers: Readonly<Record<string, string>> = {}) =>
     new Request('https://ev.test/v1/verify/file', {
       method: 'POST',
-      headers: { 'Content-Type': FORM },
+      headers: { 'Content-Type': FORM, ...headers },
       body: body as Uint8Array<ArrayBuffer>,
     })
 
@@ -24,6 +25,23 @@ describe('the folder of uploads', () => {
     await expect(receive(request(preamble))).rejects.toMatchObject({ code: 'payload_too_large' })
     expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
     const just = await receive(request(form([['file', { file: 'x'.repeat(1_000) }]])))
+    expect(readdirSync(join(dataDir, 'uploads'))).toHaveLength(1)
+    await just.discard()
+  })
+
+  test('accepts a compressed form within the limit of the expanded form', async () => {
+    const dataDir = tempFolder()
+    const receive = fileForms(dataDir, countedRandom(), 1_000)
+    const send = (bytes: number) =>
+      receive(
+        request(gzipSync(form([['file', { file: Buffer.alloc(bytes) }]])), {
+          'Content-Encoding': 'gzip',
+        }),
+      )
+    await expect(send(1_001)).rejects.toMatchObject({ code: 'payload_too_large' })
+    await expect(send(1_000_000)).rejects.toMatchObject({ code: 'payload_too_large' })
+    expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
+    const just = await send(1_000)
     expect(readdirSync(join(dataDir, 'uploads'))).toHaveLength(1)
     await just.discard()
   })

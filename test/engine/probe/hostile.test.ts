@@ -14,7 +14,7 @@ import { isRandomRecipient, recipientOf } from '../../support/recipients.ts'
 import { Dice, HostileServer, steppedClock, type Trace } from './hostile-server.ts'
 
 /** Seeds from 1 on, the same in every run; a partial run uses the first ones. */
-const STREAMS = runs(100_000)
+const STREAMS = runs(100_000, 40)
 /** Concurrent runs, which share the turns of the event loop. */
 const TOGETHER = 16
 /** The most timers of one run; more means that it does not end. */
