@@ -5,7 +5,7 @@ import { OPERATOR_ROWS } from '../../engine/dns/operators.ts'
 import type { Route } from '../../engine/dns/route.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import type { Decision } from '../../engine/verdict/action.ts'
-import type { Include } from '../../engine/verdict/present-result.ts'
+import type { Include, PresentedFlags } from '../../engine/verdict/present-result.ts'
 import type { Evidence, Result } from '../../engine/verdict/verdict.ts'
 import { SECOND } from '../../platform/clock.ts'
 
@@ -61,7 +61,10 @@ function withParts(
   dialogue: readonly string[] | null,
 ): object {
   const { flags, did_you_mean, canonical, mx_host, checked_at, evidence, sandbox, ...plain } = found
-  const more = { flags, did_you_mean, canonical, mx_host, checked_at }
+  const more = { flags, did_you_mean, canonical, mx_host, checked_at } satisfies Record<
+    keyof PresentedFlags,
+    unknown
+  >
   return {
     ...plain,
     ...(include.includes('flags') ? more : {}),

@@ -71,6 +71,8 @@ export const presentAddressFlags = (evidence: Evidence) => ({
   is_relay: evidence.flags?.relay ?? false,
 })
 
+export type PresentedFlags = ReturnType<typeof presentFlags>
+
 function presentFlags({ evidence, checkedAt }: Result) {
   return {
     flags: presentAddressFlags(evidence),

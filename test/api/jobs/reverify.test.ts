@@ -206,9 +206,9 @@ test('downloads have the class and the reason before, and events the previous jo
   const download = async (query: string) =>
     (await request(`/v1/jobs/${job_id}/download?${query}`)).text()
   const [header, kept, verified] = (await download('format=csv')).split('\r\n')
-  expect(header).toMatch(/,simulated,checked_by,previous_class,previous_reason$/)
-  expect(kept).toMatch(/,false,ev,,$/)
-  expect(verified).toMatch(/,deliverable,.*,false,ev,unknown,probe_blocked$/)
+  expect(header).toMatch(/,previous_class,previous_reason$/)
+  expect(kept).toMatch(/,,$/)
+  expect(verified).toMatch(/,deliverable,.*,unknown,probe_blocked$/)
   const lines = (await download('format=ndjson')).trim().split('\n')
   const rows = lines.map(line => JSON.parse(line) as Record<string, unknown>)
   expect(rows[0]).not.toHaveProperty('previous_class')
