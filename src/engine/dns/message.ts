@@ -55,12 +55,44 @@ const FAULT_CODES: Readonly<Record<string, string>> = {
 
 type Packet = DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
+/** Decodes a message; null if it is malformed. */
 function decode(bytes: Buffer): Packet | null {
+  // After a record that ends beyond the message dns-packet continues at its first byte.
+  if (!isWhole(bytes)) return null
   try {
     return dnsPacket.decode(bytes) as Packet
   } catch {
     return null
   }
+}
+
+/** Whether a message has all the questions and records that its header counts (RFC 1035 §4.1). */
+function isWhole(bytes: Buffer): boolean {
+  if (bytes.length < HEADER_BYTES) return false
+  const questions = bytes.readUInt16BE(4)
+  const records = bytes.readUInt16BE(6) + bytes.readUInt16BE(8) + bytes.readUInt16BE(10)
+  let at = HEADER_BYTES
+  for (let n = 0; n < questions + records; n++) {
+    at = skipName(bytes, at) + (n < questions ? QUESTION_FIELDS_BYTES : RECORD_FIELDS_BYTES)
+    if (at > bytes.length) return false
+    if (n >= questions) at += bytes.readUInt16BE(at - 2)
+  }
+  return at <= bytes.length
+}
+
+/** Length of the fields after the name of a question, and of a record before its data. */
+const QUESTION_FIELDS_BYTES = 4
+const RECORD_FIELDS_BYTES = 10
+
+/** Returns where a name ends: after an empty label, or after a pointer (RFC 1035 §4.1.4). */
+function skipName(bytes: Buffer, start: number): number {
+  for (let at = start; at < bytes.length; ) {
+    const length = bytes[at] ?? 0
+    if (length >= 0xc0) return at + 2
+    at += 1 + length
+    if (length === 0) return at
+  }
+  return bytes.length
 }
 
 function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageReply {

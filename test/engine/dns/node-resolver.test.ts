@@ -43,6 +43,16 @@ const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }], ttlMs: 60_000 }
 /** The ID of the query and the QR bit, then invalid data. */
 const garbage = ({ packet }: Asked) =>
   Buffer.from([(packet.id ?? 0) >> 8, (packet.id ?? 0) & 255, 0x80, 0, ...Buffer.from('garbage!')])
+/** The MX record of a host, and a TXT record whose data should end beyond the message. */
+const cutRecord = ({ packet, name }: Asked) => {
+  const { id = 0, questions = [] } = packet
+  const data = 'v=spf1 -all'
+  const answers: Answer[] = [...mxOf(name, 'mx.a.test').answers, { type: 'TXT', name, data }]
+  const bytes = dnsPacket.encode({ type: 'response', id, questions, answers })
+  // The length of the data comes before that of its only text.
+  bytes.writeUInt16BE(0xffff, bytes.length - data.length - 3)
+  return bytes
+}
 const silence = () => 'silence' as const
 const [FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED] = [1, 2, 3, 4, 5].map(flags => ({ flags }))
 
@@ -93,6 +103,7 @@ describe('a DNS reply', () => {
     ['FORMERR', () => ({ ...FORMERR }), { fault: 'server' }, 1],
     ['NOTIMP', () => ({ ...NOTIMP }), { fault: 'server' }, 1],
     ['a response that cannot be decoded', garbage, { fault: 'server' }, 1],
+    ['a record that ends beyond the message', cutRecord, { fault: 'server' }, 1],
     [
       'a record cut short',
       asked => mxWithLabel(asked, 'abcdef').subarray(0, -3),
