@@ -2,7 +2,7 @@ import { listAccounts } from '../accounts/account-store.ts'
 import {
   ensureSetting,
   getSetting,
-  replaceSetting,
+  replaceSecretMark,
   setIfAbsent,
 } from '../cluster/cluster-settings.ts'
 import { activeMembers } from '../cluster/membership.ts'
@@ -40,13 +40,12 @@ export async function ensureSharedSecret(
   if (stored !== null && needsSecret(config) && !isReplaceable) throw missingSecret(config)
   const own = fingerprint(readSecret(config, context.random))
   const shared = await setIfAbsent(database, 'secret-mark', own)
-  if (shared !== own) {
-    const isReplaced =
-      isReplaceable && (await replaceSetting(database, 'secret-mark', { from: stored, to: own }))
-    if (!isReplaced) throw differentSecret(config)
-    writeLog(log, CLI_LOG.secretReplaced)
-  }
-  await ensureSetting(database, 'secret-begun-at', `${await serverNow(database)}`)
+  const begunAt = await serverNow(database)
+  if (shared === own) return ensureSetting(database, 'secret-begun-at', `${begunAt}`)
+  const isReplaced =
+    isReplaceable && (await replaceSecretMark(database, { from: stored, to: own, begunAt }))
+  if (!isReplaced) throw differentSecret(config)
+  writeLog(log, CLI_LOG.secretReplaced)
 }
 
 /**

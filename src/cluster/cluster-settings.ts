@@ -1,4 +1,4 @@
-import { type Database, writeConcurrent } from '../db/database.ts'
+import { type Database, type Trx, writeConcurrent } from '../db/database.ts'
 
 /**
  * Settings shared by all processes on a database: the base URL as configured by an admin, else as
@@ -43,28 +43,35 @@ export async function ensureSetting(
   name: SettingName,
   value: string,
 ): Promise<void> {
-  await writeConcurrent(database, trx =>
-    trx
-      .insertInto('setting')
-      .values({ name, value })
-      .onConflict(conflict => conflict.column('name').doUpdateSet({ value }))
-      .execute(),
-  )
+  await writeConcurrent(database, trx => upsert(trx, name, value))
 }
 
-/** Replaces the value `from`. Returns false if it has changed since. */
-export async function replaceSetting(
+/**
+ * Replaces the fingerprint `from` of the shared secret, and when the secret was first used, in one
+ * transaction: a process that reads the new fingerprint must not take it for unused. Returns false
+ * if the fingerprint has changed since.
+ */
+export function replaceSecretMark(
   database: Database,
-  name: SettingName,
-  o: { readonly from: string; readonly to: string },
+  o: { readonly from: string; readonly to: string; readonly begunAt: number },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await writeConcurrent(database, trx =>
-    trx
+  return writeConcurrent(database, async trx => {
+    const { numUpdatedRows } = await trx
       .updateTable('setting')
       .set({ value: o.to })
-      .where('name', '=', name)
+      .where('name', '=', 'secret-mark')
       .where('value', '=', o.from)
-      .executeTakeFirstOrThrow(),
-  )
-  return numUpdatedRows === 1n
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows !== 1n) return false
+    await upsert(trx, 'secret-begun-at', `${o.begunAt}`)
+    return true
+  })
+}
+
+async function upsert(trx: Trx, name: SettingName, value: string): Promise<void> {
+  await trx
+    .insertInto('setting')
+    .values({ name, value })
+    .onConflict(conflict => conflict.column('name').doUpdateSet({ value }))
+    .execute()
 }

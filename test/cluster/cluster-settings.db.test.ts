@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import {
   ensureSetting,
   getSetting,
-  replaceSetting,
+  replaceSecretMark,
   setIfAbsent,
 } from '../../src/cluster/cluster-settings.ts'
 import { tempDatabase } from '../support/database.ts'
@@ -31,12 +31,17 @@ test('a value can be replaced', async () => {
   expect(await getSetting(database, 'base-url')).toBe('https://b.example')
 })
 
-test('one of several concurrent replacements succeeds', async () => {
+test('one of several concurrent replacements of the secret succeeds, with its time', async () => {
   const database = await tempDatabase()
   await setIfAbsent(database, 'secret-mark', 'old')
+  await ensureSetting(database, 'secret-begun-at', '0')
   const replaced = await Promise.all(
-    ['a', 'b', 'c'].map(to => replaceSetting(database, 'secret-mark', { from: 'old', to })),
+    ['a', 'b', 'c'].map((to, n) =>
+      replaceSecretMark(database, { from: 'old', to, begunAt: n + 1 }),
+    ),
   )
   expect(replaced.filter(done => done)).toHaveLength(1)
-  expect(await getSetting(database, 'secret-mark')).toBe('abc'[replaced.indexOf(true)])
+  const nth = replaced.indexOf(true)
+  expect(await getSetting(database, 'secret-mark')).toBe('abc'[nth])
+  expect(await getSetting(database, 'secret-begun-at')).toBe(String(nth + 1))
 })
