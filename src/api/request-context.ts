@@ -53,8 +53,8 @@ export function requestContext(
       sessionId: c.env?.session?.sessionId,
       poll: isPoll(c.req) && !route.startsWith('/v1/') ? true : undefined,
     }
-    const isProbe = QUIET.has(route) && status < 400
-    writeLog(log, isProbe ? API_LOG.probeRequest : API_LOG.request, fields)
+    const isQuiet = QUIET.has(route) && status < 400
+    writeLog(log, isQuiet ? API_LOG.quietRequest : API_LOG.request, fields)
   }
 }
 

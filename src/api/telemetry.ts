@@ -8,7 +8,7 @@ export const API_LOG = {
     message: 'request',
     fields: ['requestId', 'method', 'route', 'status', 'ms', 'keyId', 'sessionId', 'poll'],
   },
-  probeRequest: {
+  quietRequest: {
     level: 'debug',
     message: 'request',
     fields: ['requestId', 'method', 'route', 'status', 'ms', 'keyId', 'sessionId', 'poll'],

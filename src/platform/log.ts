@@ -14,8 +14,8 @@ export type LogFields = Readonly<Record<string, LogValue>>
 
 /**
  * A log event: its level, its message, and the names of its fields. `…` in a message stands for a
- * part that varies. A module declares its events in its `telemetry.ts`; one or two are declared in
- * the file that logs them. docs/logs.md lists those of level warn and error.
+ * part that varies. A module declares its events in its `telemetry.ts`, or in the only file that
+ * logs. docs/logs.md lists those of level warn and error.
  */
 export type LogEvent = {
   readonly level: keyof Log
@@ -23,13 +23,23 @@ export type LogEvent = {
   readonly fields: readonly string[]
 }
 
-/** Logs an event; `part` replaces each `…` of its message. */
+type EventFields<Event extends LogEvent> = Readonly<
+  Partial<Record<Event['fields'][number], LogValue>>
+>
+
+/** What replaces each `…` of a message that has one. */
+type EventPart<Event extends LogEvent> = Event['message'] extends `${string}…${string}`
+  ? [part: string]
+  : []
+
+/** Logs an event. */
 export function writeLog<Event extends LogEvent>(
   log: Log,
   event: Event,
-  fields?: Readonly<Partial<Record<Event['fields'][number], LogValue>>>,
-  part?: string,
-): void {
+  fields?: EventFields<Event>,
+  ...part: EventPart<Event>
+): void
+export function writeLog(log: Log, event: LogEvent, fields?: LogFields, part?: string): void {
   log[event.level](part === undefined ? event.message : fillMessage(event, part), fields)
 }
 

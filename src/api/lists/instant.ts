@@ -66,11 +66,10 @@ export async function answerInstant(
       )
   return releaseOnFailure(c, service, reservation, async onSettle => {
     const verified = cached ?? (await verifyAll(c, service, unique, options))
-    const adjusted = (await applyFeedback(c, service, [...verified.values()])).map(toRowResult)
-    const found = new Map([...verified.keys()].map((key, index) => [key, adjusted[index]]))
+    const distinct = (await applyFeedback(c, service, [...verified.values()])).map(toRowResult)
+    const found = new Map([...verified.keys()].map((key, index) => [key, distinct[index]]))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
-    const fresh = adjusted
-    return store(c, service, { entries, results, submitted, reservation, fresh, onSettle })
+    return store(c, service, { entries, results, submitted, distinct, reservation, onSettle })
   })
 }
 
@@ -157,7 +156,7 @@ type InstantResults = {
   readonly results: readonly Result[]
   readonly submitted: SubmitOptions
   /** One result for each distinct address. */
-  readonly fresh: readonly Result[]
+  readonly distinct: readonly Result[]
   readonly reservation: Reservation | null
   /** Called with the transaction that settles the reservation. */
   readonly onSettle: (trx: Trx) => Promise<void>
@@ -170,7 +169,7 @@ type InstantResults = {
 function store(
   c: Context<Env>,
   service: InstantDeps,
-  { entries, results, submitted, fresh, reservation, onSettle }: InstantResults,
+  { entries, results, submitted, distinct, reservation, onSettle }: InstantResults,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -194,7 +193,7 @@ function store(
       period: reservation?.period ?? null,
       released: reservation?.amount ?? 0,
       member: reservation?.member ?? null,
-      entries: fresh.map(result => ({ result })),
+      entries: distinct.map(result => ({ result })),
     })
     await emitToWebhook(trx, service, job, submitted)
     const body = {
