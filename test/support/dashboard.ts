@@ -1,4 +1,3 @@
-import { createApp } from '../../src/api/app.ts'
 import type { Env } from '../../src/api/context.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
 import type { ApiBindings, DashboardDeps } from '../../src/dashboard/deps.ts'
@@ -39,7 +38,7 @@ export async function createTestDashboard({
   ...given
 }: Options = {}) {
   const base = await createTestService(given)
-  const { service, app: api, key } = base
+  const { service, app, key } = base
   const keys: FirstKeys = firstKeys(service.clock, service.random)
   const pages = createDashboard({
     clock: service.clock,
@@ -53,7 +52,7 @@ export async function createTestDashboard({
     database: service.database,
     app: {
       fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>
-        api.fetch(request, bindings as Env['Bindings']),
+        app.fetch(request, bindings as Env['Bindings']),
       ),
     },
     settings: service.settings,
@@ -61,7 +60,7 @@ export async function createTestDashboard({
     limits: service.limits,
     health: { ...idleHealth(), ...health },
   })
-  const app = createApp(service, pages)
+  app.route('/', pages)
   const cookies = new Map<string, string>()
   /** CSRF tokens by cookies. */
   const tokens = new Map<string, string>()
@@ -126,7 +125,7 @@ export async function createTestDashboard({
   }
 
   if (isSignedIn) await signIn()
-  return { ...base, app, pages, fetch, get, post, csrf, signIn, cookies, firstKeys: keys }
+  return { ...base, pages, fetch, get, post, csrf, signIn, cookies, firstKeys: keys }
 }
 
 const answerOf = async (answer: Response): Promise<Answer> => ({
