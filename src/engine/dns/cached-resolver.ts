@@ -55,7 +55,7 @@ export function cachedResolver(
       // Neither does a failure of a query that this process could not send, or that was suspended.
       const isOurs = isFailure(answer) && (answer.isOurs || wasSuspended(options.clock, startedAt))
       const isCacheable = !cancel.signal.aborted && !isCleared && !isUntrusted(answer) && !isOurs
-      if (isCacheable) cache.set(key, answer, ttlFor(answer))
+      if (isCacheable) cache.set(key, withoutAdditional(answer), ttlFor(answer))
       if (isCacheable && 'records' in answer) cacheAdditional(answer.additional ?? [])
       query.isDone = true
       return answer
@@ -141,6 +141,13 @@ const FAULT_TTL_MS = 10 * SECOND
 
 /** An untrusted answer is not cached, so that the name is queried again after the next check. */
 const isUntrusted = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
+
+/** The addresses have entries of their own, which may expire sooner. */
+function withoutAdditional(answer: Answer): Answer {
+  if (!('records' in answer) || answer.additional === undefined) return answer
+  const { additional: _, ...kept } = answer
+  return kept
+}
 
 function ttlFor(answer: Answer): number {
   if (isFailure(answer)) return FAULT_TTL_MS

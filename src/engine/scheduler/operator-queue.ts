@@ -46,10 +46,11 @@ export class OperatorQueue<R> {
   /** The batches that may be taken, by egress, in the order in which they became ready. */
   readonly #full = new BatchSets<R>()
   readonly #partial = new BatchSets<R>()
-  readonly #workers = new Map<string, number>()
+  /** By egress. Null until one starts, because a long list has thousands of queues. */
+  #workers: Map<string, number> | null = null
   /**
    * Runs that share a batch, in the order in which they were served, the latest last. Null until some
-   * did, because a long list has thousands of queues.
+   * did.
    */
   #served: Set<R> | null = null
 
@@ -185,19 +186,20 @@ export class OperatorQueue<R> {
   }
 
   workers(egress: string): number {
-    return this.#workers.get(egress) ?? 0
+    return this.#workers?.get(egress) ?? 0
   }
 
   /** Records that a worker started (1) or stopped (-1). */
   countWorker(egress: string, change: 1 | -1) {
     const count = this.workers(egress) + change
+    this.#workers ??= new Map()
     if (count === 0) this.#workers.delete(egress)
     else this.#workers.set(egress, count)
   }
 
   /** Whether no row is pending and no worker runs. */
   get isDone(): boolean {
-    return this.isEmpty && this.#workers.size === 0
+    return this.isEmpty && (this.#workers?.size ?? 0) === 0
   }
 
   #takeFrom(batch: MxBatch<R>, sizeMax: number): PendingRow<R>[] {
@@ -279,28 +281,40 @@ const NEW_BATCH = { lastAt: 0, isGathering: false }
 const batchKey = (mxKey: string, egress: string | null) =>
   egress === null ? mxKey : `${egress}  ${mxKey}`
 
-/** Sets of batches, by egress. */
+/** Sets of batches, by egress; null until there are any, because a long list has thousands. */
 class BatchSets<R> {
-  readonly #sets = new Map<string | null, Set<MxBatch<R>>>()
+  /** Those that any egress may take. */
+  #free: Set<MxBatch<R>> | null = null
+  #pinned: Map<string, Set<MxBatch<R>>> | null = null
 
   add(batch: MxBatch<R>): void {
-    const set = this.#sets.get(batch.egress)
-    if (set === undefined) this.#sets.set(batch.egress, new Set([batch]))
-    else set.add(batch)
+    const { egress } = batch
+    const set = this.#find(egress) ?? new Set()
+    set.add(batch)
+    if (egress === null) this.#free = set
+    else {
+      this.#pinned ??= new Map()
+      this.#pinned.set(egress, set)
+    }
   }
 
   delete(batch: MxBatch<R>): void {
-    const set = this.#sets.get(batch.egress)
-    if (set?.delete(batch) && set.size === 0) this.#sets.delete(batch.egress)
+    const set = this.#find(batch.egress)
+    if (!set?.delete(batch) || set.size > 0) return
+    if (batch.egress === null) this.#free = null
+    else this.#pinned?.delete(batch.egress)
   }
 
   first(egress: string | null): MxBatch<R> | undefined {
-    const set = this.#sets.get(egress)
-    return set === undefined ? undefined : set.values().next().value
+    return this.#find(egress)?.values().next().value
   }
 
   get isEmpty(): boolean {
-    return this.#sets.size === 0
+    return this.#free === null && (this.#pinned?.size ?? 0) === 0
+  }
+
+  #find(egress: string | null): Set<MxBatch<R>> | null {
+    return egress === null ? this.#free : (this.#pinned?.get(egress) ?? null)
   }
 }
 
