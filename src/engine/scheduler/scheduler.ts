@@ -60,11 +60,6 @@ export class Scheduler {
   /** Batches that wait for more rows, in the order of `at`, a time of their last arrival. */
   readonly #gathering = new Map<MxBatch<Run>, Gathering>()
   #cancelGather: (() => void) | null = null
-  /** The rows that are being probed, each with those of its connection. */
-  readonly #probing = new Map<
-    ProbeTask,
-    { readonly pending: Pending; readonly chunk: readonly Pending[] }
-  >()
   #workers = 0
   /** Number of consecutive internal failures of the selection of an egress. */
   #selectionFaults = 0
@@ -417,12 +412,12 @@ export class Scheduler {
   async #probeTogether(queue: Queue, egress: string, chunk: readonly Pending[]): Promise<void> {
     const { signal, drain, done } = joinSignals(chunk)
     if (drain.aborted) return done()
-    for (const pending of chunk) this.#probing.set(pending.task, { pending, chunk })
+    const sink = new ChunkSink(chunk, this.#requeue)
     let failure: unknown = null
     try {
       const tasks = chunk.map(({ task }) => task)
       const { urgent } = this.#options
-      await this.#engine.probe(queue.operator, tasks, this.#outcomes, {
+      await this.#engine.probe(queue.operator, tasks, sink, {
         egress,
         signal,
         drain,
@@ -433,44 +428,16 @@ export class Scheduler {
     } finally {
       done()
     }
-    for (const pending of chunk) {
-      // Another connection may probe it by now.
-      if (this.#probing.get(pending.task)?.chunk !== chunk) continue
-      this.#probing.delete(pending.task)
+    for (const pending of sink.left) {
       if (!pending.run.draining.aborted) pending.run.handleFault(pending, failure)
     }
-  }
-
-  /** Takes the outcomes of all probes. */
-  readonly #outcomes: ProbeSink<ProbeTask, Outcome> = {
-    probed: (task, outcome) => {
-      const pending = this.#pendingOf(task)
-      pending.run.handleOutcome(pending, outcome)
-      this.#probing.delete(task)
-    },
-    later: (task, delayMs) => {
-      const pending = this.#pendingOf(task)
-      pending.run.enqueueLater(pending, delayMs)
-      this.#probing.delete(task)
-    },
-    returned: tasks => {
-      const returned = tasks.map(task => this.#pendingOf(task))
-      for (const task of tasks) this.#probing.delete(task)
-      this.#requeue(returned)
-    },
-  }
-
-  #pendingOf(task: ProbeTask): Pending {
-    const probing = this.#probing.get(task)
-    if (probing === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
-    return probing.pending
   }
 
   /**
    * Queues rows that a connection has returned. They wait a moment, because connections to the same
    * hosts return theirs at about the same time, and together they fill fewer connections.
    */
-  #requeue(returned: readonly Pending[]) {
+  readonly #requeue = (returned: readonly Pending[]): void => {
     const { clock } = this.#options
     const open = returned.filter(({ run }) => !run.draining.aborted)
     const [first] = open
@@ -483,6 +450,46 @@ export class Scheduler {
       for (const batch of batches) queue.markReady(batch)
       this.#dispatch(queue)
     })
+  }
+}
+
+/** Takes the outcomes of the rows of one connection. */
+class ChunkSink implements ProbeSink<ProbeTask, Outcome> {
+  readonly #left = new Map<ProbeTask, Pending>()
+  readonly #requeue: (returned: readonly Pending[]) => void
+
+  constructor(chunk: readonly Pending[], requeue: (returned: readonly Pending[]) => void) {
+    for (const pending of chunk) this.#left.set(pending.task, pending)
+    this.#requeue = requeue
+  }
+
+  /** The rows without an outcome. */
+  get left(): Iterable<Pending> {
+    return this.#left.values()
+  }
+
+  probed(task: ProbeTask, outcome: Outcome): void {
+    const pending = this.#pendingOf(task)
+    pending.run.handleOutcome(pending, outcome)
+    this.#left.delete(task)
+  }
+
+  later(task: ProbeTask, delayMs: number): void {
+    const pending = this.#pendingOf(task)
+    pending.run.enqueueLater(pending, delayMs)
+    this.#left.delete(task)
+  }
+
+  returned(tasks: readonly ProbeTask[]): void {
+    const returned = tasks.map(task => this.#pendingOf(task))
+    for (const task of tasks) this.#left.delete(task)
+    this.#requeue(returned)
+  }
+
+  #pendingOf(task: ProbeTask): Pending {
+    const pending = this.#left.get(task)
+    if (pending === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
+    return pending
   }
 }
 
