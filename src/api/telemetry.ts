@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import { loopFailure } from '../platform/loop.ts'
 import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of the HTTP API and its server. */
@@ -68,6 +69,7 @@ export const API_LOG = {
     message: 'the certificate expires soon',
     fields: ['file', 'until'],
   },
+  certificateCheckFailed: loopFailure('certificate check failed'),
 } as const satisfies Readonly<Record<string, LogEvent>>
 
 /** Metrics of the HTTP API, read by `api/metrics.ts`. docs/metrics.md lists them. */

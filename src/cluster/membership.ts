@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { type Clock, MINUTE, SECOND, withTimeout } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import { type Log, writeLog } from '../platform/log.ts'
+import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Random } from '../platform/random.ts'
 import {
@@ -130,8 +130,8 @@ class LocalMember {
 
   live(): Membership {
     const loops = [
-      this.#start('membership heartbeat', this.#timings.beatMs, () => this.#sendHeartbeat()),
-      this.#start('membership check', this.#timings.pollMs, () => this.#checkMembers()),
+      this.#start(CLUSTER_LOG.heartbeatFailed, this.#timings.beatMs, () => this.#sendHeartbeat()),
+      this.#start(CLUSTER_LOG.memberCheckFailed, this.#timings.pollMs, () => this.#checkMembers()),
     ]
     const id = () => this.#id
     let stopped: Promise<void> | null = null
@@ -202,10 +202,10 @@ class LocalMember {
     await this.#deps.claims.releaseOrphaned(this.#deps.database)
   }
 
-  #start(name: string, everyMs: number, run: () => Promise<void>): Loop {
+  #start(failed: LogEvent, everyMs: number, run: () => Promise<void>): Loop {
     const { retryMs } = this.#timings
     return startLoop({
-      name,
+      failed,
       everyMs,
       clock: this.#clock,
       log: this.#deps.log,

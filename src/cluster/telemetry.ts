@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import { loopFailure } from '../platform/loop.ts'
 import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of the cluster. */
@@ -30,6 +31,8 @@ export const CLUSTER_LOG = {
     fields: ['error'],
   },
   rateLimitsAvailable: { level: 'info', message: 'shared rate limits available again', fields: [] },
+  heartbeatFailed: loopFailure('membership heartbeat failed'),
+  memberCheckFailed: loopFailure('membership check failed'),
 } as const satisfies Readonly<Record<string, LogEvent>>
 
 /** Metrics of the cluster, read by `api/metrics.ts`. docs/metrics.md lists them. */

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import { loopFailure } from '../platform/loop.ts'
 
 /** Log events of the dashboard. */
 export const DASHBOARD_LOG = {
@@ -8,4 +9,5 @@ export const DASHBOARD_LOG = {
     message: 'last use of a session could not be stored',
     fields: ['why'],
   },
+  sessionCheckFailed: loopFailure('the check of a dashboard session failed'),
 } as const satisfies Readonly<Record<string, LogEvent>>

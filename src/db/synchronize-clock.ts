@@ -2,9 +2,11 @@ import { sql } from 'kysely'
 import { SECOND } from '../platform/clock.ts'
 import { formatDuration } from '../platform/format.ts'
 import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import { type Loop, loopFailure, startLoop } from '../platform/loop.ts'
 import { type Database, writeAsyncCommit } from './database.ts'
 import { readClock, STEADY_CLOCK, type StoredClock } from './steady-clock.ts'
+
+export const CLOCK_CHECK_FAILED = loopFailure('clock check failed')
 
 export const CLOCK_SET = {
   level: 'warn',
@@ -23,7 +25,7 @@ const STORE_INTERVAL_MS = 10 * SECOND
 /** Keeps the steady clock of a database while the process runs. */
 export function startClockSync(database: Database, log: Log): Loop {
   return startLoop({
-    name: 'clock check',
+    failed: CLOCK_CHECK_FAILED,
     everyMs: CHECK_INTERVAL_MS,
     clock: database.clock,
     log,

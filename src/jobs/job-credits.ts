@@ -130,7 +130,7 @@ const CHECK_INTERVAL_MS = 10 * SECOND
 /** Releases orphaned reservations at intervals. */
 export const startReservationCheck = (deps: ReservationCheckDeps): Loop =>
   startLoop({
-    name: 'reservation check',
+    failed: JOB_LOG.reservationCheckFailed,
     clock: deps.database.clock,
     log: deps.log,
     everyMs: CHECK_INTERVAL_MS,

@@ -44,7 +44,7 @@ export function startJobMails(deps: JobMailsDeps): { stop(): Promise<void> } {
   const { clock, log, timings = DEFAULT_JOB_MAIL_TIMINGS } = deps
   const failingSince = new Map<string, number>()
   return startLoop({
-    name: 'job mail poll',
+    failed: JOB_LOG.mailPollFailed,
     everyMs: timings.pollMs,
     clock,
     log,

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import { loopFailure } from '../platform/loop.ts'
 import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of jobs, lists and schedules. */
@@ -67,6 +68,14 @@ export const JOB_LOG = {
     message: 'schedule run created no job',
     fields: ['scheduleId', 'accountId', 'reason'],
   },
+  schedulePollFailed: loopFailure('schedule poll failed'),
+  cancellationPollFailed: loopFailure('the poll for cancelled jobs failed'),
+  awaitedPollFailed: loopFailure('the poll for awaited jobs failed'),
+  unpinFailed: loopFailure('the release of items of absent egresses failed'),
+  finishFailed: loopFailure('finishing lists failed'),
+  claimPollFailed: loopFailure('the poll for rows to claim failed'),
+  mailPollFailed: loopFailure('job mail poll failed'),
+  reservationCheckFailed: loopFailure('reservation check failed'),
 } as const satisfies Readonly<Record<string, LogEvent>>
 
 /** Metrics of jobs, read by `api/metrics.ts`. docs/metrics.md lists them. */

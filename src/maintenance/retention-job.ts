@@ -19,7 +19,7 @@ import { deleteJobsBefore } from '../jobs/delete-job.ts'
 import { deleteLoadingJobs } from '../jobs/import/item-import.ts'
 import { type Clock, DAY, HOUR, sleep } from '../platform/clock.ts'
 import { type Log, type LogEvent, writeLog } from '../platform/log.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import { type Loop, loopFailure, startLoop } from '../platform/loop.ts'
 import { RETENTION_MS, SANDBOX_RETENTION_MS } from '../webhooks/delivery-state.ts'
 import {
   clearSecretsUntil,
@@ -49,7 +49,7 @@ export function startRetentionJob(deps: RetentionJobDeps): Loop {
   const { clock, log, everyMs = EVERY_MS } = deps
   const clockCheck = new ClockCheck(deps)
   return startLoop({
-    name: 'retention run',
+    failed: RETENTION_FAILED,
     everyMs,
     clock,
     log,
@@ -140,6 +140,8 @@ export class ClockCheck {
 
 const isSteady = (a: number, b: number) => Math.abs(a - b) <= STEADY_TOLERANCE_MS
 const toIso = (time: number) => new Date(time).toISOString()
+
+export const RETENTION_FAILED = loopFailure('retention run failed')
 
 /** Its fields are the names of what was deleted, with counts. */
 export const RETENTION_FINISHED = {

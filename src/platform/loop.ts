@@ -4,8 +4,6 @@ import { type Log, type LogEvent, LogThrottle, writeLog } from './log.ts'
 import { backoff } from './retry.ts'
 
 export type LoopOptions = {
-  /** Name for the log: `NAME failed`. */
-  readonly name: string
   /** Runs once; the run ends when its promise settles. `signal` aborts when the loop is stopped. */
   readonly run: (signal: AbortSignal) => unknown
   /** Wait between the end of a run and the start of the next; a function if it varies (jitter). */
@@ -17,11 +15,19 @@ export type LoopOptions = {
   /** Upper bound of that wait. Default: four times `everyMs`, but at most 10 seconds. */
   readonly retryMaxMs?: number
   readonly clock: Clock
-  readonly log: Log
   /** Stops the loop. */
   readonly signal?: AbortSignal
-  /** Called for each failure instead of logging it. */
-  readonly onFailure?: (error: unknown) => void
+} & (LoggedFailures | HandledFailures)
+
+type LoggedFailures = {
+  readonly log: Log
+  /** Logged when a run fails; see `loopFailure`. */
+  readonly failed: LogEvent
+}
+
+type HandledFailures = {
+  /** Called for each failure; none is logged. */
+  readonly onFailure: (error: unknown) => void
 }
 
 export interface Loop {
@@ -31,13 +37,12 @@ export interface Loop {
   stop(): Promise<void>
 }
 
-/** Its message begins with the name of the loop. */
-export const LOOP_FAILED = {
-  level: 'error',
-  message: '… failed',
-  fields: ['why', 'repeated'],
-} as const satisfies LogEvent
+/** Returns the event of a loop whose run fails. `repeated` counts the failures that were not logged. */
+export const loopFailure = (message: string) =>
+  ({ level: 'error', message, fields: ['why', 'repeated'] }) as const satisfies LogEvent
 
+/** A loop has one kind of failure. */
+const FAILURE = 'failure'
 const RETRY_FACTOR_MAX = 4
 const RETRY_MAX_MS = 10 * SECOND
 
@@ -58,18 +63,18 @@ export function startLoop(o: LoopOptions): Loop {
     try {
       await o.run(signal)
       failures = 0
-      throttle.forget(o.name)
+      throttle.forget(FAILURE)
     } catch (error) {
       failures++
       if (!signal.aborted) report(error)
     }
   }
   const report = (error: unknown) => {
-    if (o.onFailure !== undefined) return o.onFailure(error)
-    const repeated = throttle.due(o.name)
+    if ('onFailure' in o) return o.onFailure(error)
+    const repeated = throttle.due(FAILURE)
     if (repeated === null) return
     const why = errorMessage(error)
-    writeLog(o.log, LOOP_FAILED, repeated === 0 ? { why } : { why, repeated }, o.name)
+    writeLog(o.log, o.failed, repeated === 0 ? { why } : { why, repeated })
   }
   const delayMs = () => {
     const everyMs = typeof o.everyMs === 'number' ? o.everyMs : o.everyMs()

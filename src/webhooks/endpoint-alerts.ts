@@ -40,7 +40,7 @@ export function startEndpointAlerts(deps: EndpointAlertsDeps): EndpointAlerts {
   const { clock, log, notify, timings = DEFAULT_ALERT_TIMINGS } = deps
   const failingSince = new Map<string, number>()
   const loop = startLoop({
-    name: 'webhook alert poll',
+    failed: WEBHOOK_LOG.alertPollFailed,
     everyMs: timings.pollMs,
     clock,
     log,

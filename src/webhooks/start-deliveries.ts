@@ -70,7 +70,7 @@ export function startDeliveries(deps: DeliveryDeps): Deliveries {
   }
   const poll = startLoop({
     // Other parts and other processes write events without a notification.
-    name: 'delivery poll',
+    failed: WEBHOOK_LOG.deliveryPollFailed,
     run: pollDue,
     clock,
     log,

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../platform/log.ts'
+import { loopFailure } from '../platform/loop.ts'
 import type { MetricInfo } from '../platform/metric.ts'
 
 /** Log events of webhooks and their alerts. */
@@ -59,6 +60,8 @@ export const WEBHOOK_LOG = {
     message: 'webhook alert could not be sent; giving up',
     fields: ['webhookId', 'accountId', 'why'],
   },
+  alertPollFailed: loopFailure('webhook alert poll failed'),
+  deliveryPollFailed: loopFailure('delivery poll failed'),
 } as const satisfies Readonly<Record<string, LogEvent>>
 
 /** Metrics of webhooks, read by `api/metrics.ts`. docs/metrics.md lists them. */

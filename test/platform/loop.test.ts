@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { type LoopOptions, startLoop } from '../../src/platform/loop.ts'
+import { type LoopOptions, loopFailure, startLoop } from '../../src/platform/loop.ts'
 import { fakeClock } from '../support/clock.ts'
 import { recordingLog } from '../support/log.ts'
 
@@ -11,7 +11,7 @@ function bench(options: Partial<LoopOptions> = {}) {
   const runs: number[] = []
   const state = { error: null as Error | null, lastsMs: 0 }
   const loop = startLoop({
-    name: 'the check',
+    failed: loopFailure('the check failed'),
     everyMs: 1_000,
     clock,
     log,

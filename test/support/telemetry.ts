@@ -1,10 +1,13 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
-import { CLOCK_SET } from '../../src/db/synchronize-clock.ts'
+import { CLOCK_CHECK_FAILED, CLOCK_SET } from '../../src/db/synchronize-clock.ts'
 import { CHECKS_FAILED } from '../../src/doctor/doctor-cache.ts'
-import { CLOCK_AHEAD, RETENTION_FINISHED } from '../../src/maintenance/retention-job.ts'
+import {
+  CLOCK_AHEAD,
+  RETENTION_FAILED,
+  RETENTION_FINISHED,
+} from '../../src/maintenance/retention-job.ts'
 import type { LogEvent } from '../../src/platform/log.ts'
-import { LOOP_FAILED } from '../../src/platform/loop.ts'
 import type { MetricInfo } from '../../src/platform/metric.ts'
 import { ROOT } from './markdown.ts'
 
@@ -23,9 +26,10 @@ const entriesOf = <T>(suffix: string): T[] =>
 /** All events of the log. */
 export const LOG_EVENTS: readonly LogEvent[] = [
   ...entriesOf<LogEvent>('_LOG'),
-  LOOP_FAILED,
+  CLOCK_CHECK_FAILED,
   CLOCK_SET,
   CHECKS_FAILED,
+  RETENTION_FAILED,
   RETENTION_FINISHED,
   CLOCK_AHEAD,
 ]

@@ -108,7 +108,7 @@ export function watchCertificate(
     }
   }
   const loop = startLoop({
-    name: 'certificate check',
+    failed: API_LOG.certificateCheckFailed,
     run: checkNow,
     clock,
     log,

@@ -10,7 +10,6 @@ import {
 } from '../../jobs/waits/wait-report.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatEstimate, formatNumber, formatProgress } from '../../platform/format.ts'
-import { silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { CliContext } from '../context.ts'
 import type { LiveOutput } from '../live-output.ts'
@@ -132,9 +131,9 @@ export function watchWaits(
   const { clock } = deps.database
   let done = 0
   const loop = startLoop({
-    name: 'wait poll',
     clock,
-    log: silentLog,
+    // The next run shows the present state.
+    onFailure() {},
     everyMs: POLL_INTERVAL_MS,
     startAfterMs: POLL_INTERVAL_MS,
     async run() {

@@ -154,9 +154,7 @@ function watchCancellation(
 ): () => void {
   const stop = () => void loop.stop()
   const loop = startLoop({
-    name: 'cancellation poll',
     clock: database.clock,
-    log: silentLog,
     everyMs: POLL_INTERVAL_MS,
     startAfterMs: POLL_INTERVAL_MS,
     run: async () => refuseCancelled(await readJob(database, jobId)),

@@ -81,9 +81,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
       return this.#active.size === 0 && this.#isMember && !this.#isOffline ? pollIdleMs : pollMs
     }
     this.#pollLoop = startLoop({
-      name: 'shared rate limit poll',
       clock: this.#clock,
-      log: this.#deps.log,
       everyMs,
       run: () => this.#pollStates(),
       onFailure: error => this.#onUnavailable(error),

@@ -10,6 +10,7 @@ import { page } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge } from '../page/text.ts'
+import { DASHBOARD_LOG } from '../telemetry.ts'
 import { leaveNote } from './cookie.ts'
 import { findReauthenticationFault, reauthenticationField } from './reauthenticate.ts'
 import { endSession, may, userOf } from './signed-in.ts'
@@ -125,7 +126,7 @@ export function whileSignedIn(
   const expired = new AbortController()
   const stop = () => void polling.stop()
   const polling = startLoop({
-    name: 'the check of a dashboard session',
+    failed: DASHBOARD_LOG.sessionCheckFailed,
     clock: deps.clock,
     log: deps.log,
     everyMs: POLL_INTERVAL_MS,

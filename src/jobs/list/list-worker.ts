@@ -127,7 +127,7 @@ export class ListWorker implements JobWorker {
       onFailure: (jobId, error) => void this.#recorder.fail(jobId, error),
     })
     this.#finisher = startLoop({
-      name: 'finishing lists',
+      failed: JOB_LOG.finishFailed,
       clock: database.clock,
       log,
       signal: stopping,
@@ -146,7 +146,7 @@ export class ListWorker implements JobWorker {
     this.#claimPoll = !isProbing
       ? null
       : startLoop({
-          name: 'the poll for rows to claim',
+          failed: JOB_LOG.claimPollFailed,
           clock: database.clock,
           log,
           signal: stopping,

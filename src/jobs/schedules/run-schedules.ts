@@ -48,7 +48,7 @@ export const DEFAULT_SCHEDULE_TIMINGS: ScheduleTimings = {
 /** Runs due schedules until it is stopped. */
 export const startSchedules = (deps: RunDeps): Loop =>
   startLoop({
-    name: 'schedule poll',
+    failed: JOB_LOG.schedulePollFailed,
     clock: deps.clock,
     log: deps.log,
     everyMs: (deps.timings ?? DEFAULT_SCHEDULE_TIMINGS).pollMs,

@@ -2,6 +2,7 @@ import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { openJobs } from '../job-list.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import type { JobWorker } from './worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS } from './worker-timings.ts'
 
@@ -26,7 +27,7 @@ export function watchCancellations(
     for (const id of open) worker.take(id)
   }
   return startLoop({
-    name: 'the poll for cancelled jobs',
+    failed: JOB_LOG.cancellationPollFailed,
     everyMs: pollMs,
     run: poll,
     clock: database.clock,

@@ -2,6 +2,7 @@ import type { Database } from '../../db/database.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { findJobsByIds, type Job } from '../job-store.ts'
+import { JOB_LOG } from '../telemetry.ts'
 import type { JobWaiters } from './active-jobs.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 
@@ -30,7 +31,7 @@ export class ChangePoller {
     if (!this.#changeKeys.has(job.id)) this.#changeKeys.set(job.id, toChangeKey(job))
     const { database, log, stopping, timings } = this.#deps
     this.#following ??= startLoop({
-      name: 'the poll for awaited jobs',
+      failed: JOB_LOG.awaitedPollFailed,
       clock: database.clock,
       log,
       signal: stopping,

@@ -6,6 +6,7 @@ import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import type { Random } from '../../platform/random.ts'
 import { claimUnpinning, overduePinnedItems, unpinItems } from '../item-claims.ts'
+import { JOB_LOG } from '../telemetry.ts'
 
 type UnpinDeps = {
   readonly database: Database
@@ -29,7 +30,7 @@ export function startUnpinning(deps: UnpinDeps): Loop {
   const clock = database.steadyClock
   const absence = new EgressAbsence(clock)
   return startLoop({
-    name: 'the release of items of absent egresses',
+    failed: JOB_LOG.unpinFailed,
     clock: database.clock,
     log,
     everyMs: () => unpinMinMs + random.below(unpinSpreadMs),
