@@ -31,7 +31,7 @@ describe('a JSON text is read as JSON.parse reads it', () => {
       fc.asyncProperty(fc.json({ noUnicodeString: false }), async text => {
         expect(await readJsonText(Buffer.from(text), UNLIMITED)).toEqual(JSON.parse(text))
       }),
-      { numRuns: runs(2_000) },
+      { numRuns: runs(2_000, 40) },
     )
   })
 

@@ -174,7 +174,6 @@ describe('a list at a URL is refused', () => {
       'payload_too_large',
       /^The file has more than 100 MiB, the limit for a list\. Split it\.$/,
     ],
-    ['an endless body', { end: 'flood' }, 413, 'payload_too_large', /100 MiB/],
     ['a web page', csv('<!doctype html>'), 400, 'invalid_request', /is a web page \(HTML\)/],
     ['no addresses', csv('name,city\nAnn,Paris\n'), 400, 'invalid_request', /1 name, 2 city/],
     ['an empty file', csv(''), 400, 'invalid_request', /The list is empty/],
