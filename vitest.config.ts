@@ -26,7 +26,7 @@ const CLUSTER = 'test/postgres/**'
 /** Files that run on both databases: on SQLite in `ev`, on PostgreSQL in `stored`. */
 const STORED = 'test/**/*.db.test.ts'
 
-/** Files with property tests: `npm test` runs a tenth of the cases, `test:release` all. */
+/** Files with property tests: `npm test` runs a tenth of the cases at most, `test:release` all. */
 const PROPERTIES = globSync('test/**/*.test.ts', {
   exclude: path => basename(path) === 'node_modules',
 }).filter(
