@@ -1,6 +1,12 @@
-/** The limit at the start. Of 400 queries sent at once, a server with a default receive buffer loses the last third. */
+/**
+ * The limit at the start. Of 400 queries sent at once, a server with a default receive buffer loses
+ * the last third.
+ */
 const INITIAL = 200
-/** Enough for 12,000 queries per second at 50 ms. With 1,000 in flight, UDP lost 288 of 10,000 (loopback, Node 24). */
+/**
+ * Enough for 12,000 queries per second at 50 ms. With 1,000 in flight, UDP lost 288 of 10,000
+ * (loopback, Node 24).
+ */
 const MAX = 600
 /** A path that loses one packet in a hundred, whatever the load, keeps half of the initial limit. */
 const MIN = 100
