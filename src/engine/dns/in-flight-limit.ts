@@ -8,7 +8,10 @@ const INITIAL = 200
  * (loopback, Node 24).
  */
 const MAX = 600
-/** A path that loses one packet in a hundred, whatever the load, keeps half of the initial limit. */
+/**
+ * A path that loses one packet in a hundred, whatever the load, keeps half of the initial limit.
+ * dnsmasq refuses queries above 150 in flight.
+ */
 const MIN = 100
 /** Growth per answer: an eighth of the limit per round trip, so that queries are never sent in a burst. */
 const GROWTH = 1 / 8
@@ -17,8 +20,8 @@ const REDUCTION = 1 / 2
 
 /**
  * The maximum number of DNS queries in flight. It grows while queries wait and their first packets
- * are answered, and is halved when a packet is lost, because the resolver or the path to it has more
- * than it can take.
+ * are answered, and is halved when a packet is lost or a query refused, because the resolver or the
+ * path to it has more than it can take.
  */
 export class InFlightLimit {
   readonly #min: number
@@ -45,10 +48,10 @@ export class InFlightLimit {
   }
 
   /**
-   * Records a lost packet of a query that was sent at `sentAt`, both monotonic ms. Queries that were
-   * sent before the last reduction say nothing about the limit since.
+   * Records that a query was lost or refused that was sent at `sentAt`; both times are monotonic ms.
+   * Queries that were sent before the last reduction say nothing about the limit since.
    */
-  onLost(sentAt: number, now: number): void {
+  onOverload(sentAt: number, now: number): void {
     if (sentAt <= this.#reducedAt) return
     this.#reducedAt = now
     this.#limit = Math.max(this.#min, this.#limit * REDUCTION)

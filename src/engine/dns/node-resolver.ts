@@ -61,7 +61,8 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
   const onEnded = ({ startedAt, delivery }: DnsQuery) => {
     if (startedAt === null) return
     inFlight--
-    if (delivery === 'lost') limit.onLost(startedAt, clock.monotonicNow())
+    if (delivery === 'lost' || delivery === 'refused')
+      limit.onOverload(startedAt, clock.monotonicNow())
     else if (delivery === 'first' && waiting.length > 0) limit.onAnswered()
     startWaiting()
   }

@@ -49,7 +49,7 @@ export class DnsQuery {
     return this.#startedAt
   }
 
-  /** Null without an answer, and after the error of a server. */
+  /** Null without an answer, and after another error of a server. */
   get delivery(): Delivery | null {
     return this.#delivery
   }
@@ -102,7 +102,7 @@ export class DnsQuery {
     const answer = 'records' in reply ? reply : toFailure(reply)
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
       this.#options.servers.markResponsive(attempt.server)
-      this.#delivery = this.#deliveryOf(attempt)
+      this.#delivery ??= this.#deliveryOf(attempt)
       this.#end(answer)
     } else if ('code' in reply) {
       if (answer.fault === 'server') this.#fault = 'server'
@@ -124,6 +124,7 @@ export class DnsQuery {
       this.#isOurs = true
       return
     }
+    if (code === 'EREFUSED') this.#delivery = 'refused'
     if (NO_REPLY.has(code)) servers.markUnresponsive(server)
     else servers.markResponsive(server)
     if (!TEMPORARY.has(code)) this.#remaining = this.#remaining.filter(other => other !== server)
@@ -154,9 +155,10 @@ export class DnsQuery {
 
 /**
  * What became of the first packet of a query: `first` if it was answered, `lost` if only a later one
- * was. A server that is slow with a name answers the first one as soon as a later one.
+ * was. A server that is slow with a name answers the first one as soon as a later one. `refused`: a
+ * server refused the query, as dnsmasq does with more than 150 in flight.
  */
-type Delivery = 'first' | 'lost'
+type Delivery = 'first' | 'lost' | 'refused'
 
 type DnsQueryOptions = {
   readonly transport: DnsTransport

@@ -15,25 +15,25 @@ describe('the limit of DNS queries in flight', () => {
     expect(limit.value).toBe(600)
   })
 
-  test('is halved after a loss, down to 100', () => {
+  test('is halved after a loss or a refusal, down to 100', () => {
     const limit = new InFlightLimit()
     answer(limit, 10_000)
-    limit.onLost(10, 1_510)
+    limit.onOverload(10, 1_510)
     expect(limit.value).toBe(300)
-    limit.onLost(2_000, 3_500)
-    limit.onLost(4_000, 5_500)
-    limit.onLost(6_000, 7_500)
+    limit.onOverload(2_000, 3_500)
+    limit.onOverload(4_000, 5_500)
+    limit.onOverload(6_000, 7_500)
     expect(limit.value).toBe(100)
   })
 
   test('is halved once for all queries that were sent before it was', () => {
     const limit = new InFlightLimit()
-    limit.onLost(0, 1_500)
-    limit.onLost(20, 1_520)
-    limit.onLost(1_500, 3_000)
+    limit.onOverload(0, 1_500)
+    limit.onOverload(20, 1_520)
+    limit.onOverload(1_500, 3_000)
     expect(limit.value).toBe(100)
     answer(limit, 800)
-    limit.onLost(1_501, 3_001)
+    limit.onOverload(1_501, 3_001)
     expect(limit.value).toBe(100)
   })
 

@@ -500,6 +500,30 @@ describe('many queries', () => {
     expect(await Promise.all(answers)).toEqual(Array(350).fill(GOOD))
   })
 
+  test('fewer are in flight after a server refused one', async () => {
+    const refusals = Promise.withResolvers<void>()
+    const rest = Promise.withResolvers<void>()
+    let arrived = 0
+    const server = await serve(async asked => {
+      if (arrived++ < 200) {
+        await refusals.promise
+        return REFUSED ?? 'silence'
+      }
+      await rest.promise
+      return goodMx(asked)
+    })
+    const { resolver } = resolverOver([server])
+    const answers = Array.from({ length: 350 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
+    await server.arrived(200)
+    refusals.resolve()
+    await server.arrived(300)
+    for (let i = 0; i < 20; i++) await setImmediate()
+    expect(server.packets.length).toBe(300)
+    rest.resolve()
+    const found = await Promise.all(answers)
+    expect(found.filter(answer => 'records' in answer).length).toBe(150)
+  })
+
   test('an abort ends a query in flight at once', async () => {
     const server = await serve(silence)
     const { clock, resolver } = resolverOver([server])

@@ -44,36 +44,48 @@ describe('a query', () => {
     expect([calls.length, clock.pending]).toEqual([3, 0])
   })
 
-  test.each<[string, (query: ReturnType<typeof ask>) => Promise<unknown>, 'first' | 'lost' | null]>(
+  test.each<
     [
-      ['at once', async ({ calls }) => calls[0]?.say({ records: [] }), 'first'],
-      [
-        'late',
-        async ({ clock, calls }) => {
-          await clock.advance(1.5 * SECOND)
-          calls[0]?.say({ records: [] })
-        },
-        'first',
-      ],
-      [
-        'only to the second packet',
-        async ({ clock, calls }) => {
-          await clock.advance(1.5 * SECOND)
-          calls[1]?.say({ code: 'ENOTFOUND' })
-        },
-        'lost',
-      ],
-      [
-        'to the second packet after an error',
-        async ({ calls }) => {
-          calls[0]?.say({ code: 'ESERVFAIL' })
-          calls[1]?.say({ records: [] })
-        },
-        null,
-      ],
-      ['never', async ({ clock }) => clock.advance(5 * SECOND), null],
+      string,
+      (query: ReturnType<typeof ask>) => Promise<unknown>,
+      'first' | 'lost' | 'refused' | null,
+    ]
+  >([
+    ['at once', async ({ calls }) => calls[0]?.say({ records: [] }), 'first'],
+    [
+      'late',
+      async ({ clock, calls }) => {
+        await clock.advance(1.5 * SECOND)
+        calls[0]?.say({ records: [] })
+      },
+      'first',
     ],
-  )('answered %s', async (_, run, delivery) => {
+    [
+      'only to the second packet',
+      async ({ clock, calls }) => {
+        await clock.advance(1.5 * SECOND)
+        calls[1]?.say({ code: 'ENOTFOUND' })
+      },
+      'lost',
+    ],
+    [
+      'to the second packet after an error',
+      async ({ calls }) => {
+        calls[0]?.say({ code: 'ESERVFAIL' })
+        calls[1]?.say({ records: [] })
+      },
+      null,
+    ],
+    [
+      'by the second server after a refusal',
+      async ({ calls }) => {
+        calls[0]?.say({ code: 'EREFUSED' })
+        calls[1]?.say({ records: [] })
+      },
+      'refused',
+    ],
+    ['never', async ({ clock }) => clock.advance(5 * SECOND), null],
+  ])('answered %s', async (_, run, delivery) => {
     const query = ask('one', 'two')
     await run(query)
     await query.question.answer
