@@ -1,23 +1,25 @@
 import { performance } from 'node:perf_hooks'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from './clock.ts'
 
-/** Kinds of background work. None waits for another one. */
+/** Kinds of background work. They are started round-robin. */
 export type BackgroundWork = 'import' | 'route' | 'probe'
 
 /** Time that the event loop ran callbacks and waited for events, ms since the process started. */
 export type LoopTimes = { readonly active: number; readonly idle: number }
 
-/** Rows of each kind that are started together, as a unit: some 3 ms of work. */
+/** Rows that are started together, as a unit: some 3 ms of work. */
 const UNIT_ROWS = 25
 /** With requests, a unit starts once the loop was idle for this share since the last one. */
 const IDLE_SHARE = 0.5
-/** A connection takes as much work as this many of its recipients. */
-const CONNECTION_ROWS = 5
+/** A connection takes as much work as this many rows. */
+const CONNECTION_ROWS = 12
 /** Without requests, this many probes may be in flight at any load: some 50 ms of work in all. */
 const PROBES_MIN = 8
 /** More probes help only while the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
-/** Longest wait under constant load, so that at least 33 units of each kind start per second. */
+/** A request that is in flight for longer waits for a mail server. */
+const REQUEST_BUSY_MS = 30
+/** Longest wait under constant load, so that at least 33 units start per second. */
 const WAIT_MAX_MS = 30
 /** Poll interval of the idle check. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
@@ -38,7 +40,8 @@ export class Priority {
   readonly #clock: Clock
   readonly #loopTimes: () => LoopTimes
   #requests = 0
-  #lastRequestAt = Number.NEGATIVE_INFINITY
+  #requestStartedAt = Number.NEGATIVE_INFINITY
+  #requestEndedAt = Number.NEGATIVE_INFINITY
   #lastImportAt = Number.NEGATIVE_INFINITY
   #probes = 0
   readonly #waiting = new Map<BackgroundWork, Waiting[]>()
@@ -57,15 +60,22 @@ export class Priority {
   /** Registers the start of a request; call the returned function once when it ends. */
   startRequest(): () => void {
     this.#requests++
+    this.#requestStartedAt = this.#clock.monotonicNow()
     return () => {
       this.#requests--
-      this.#lastRequestAt = this.#clock.monotonicNow()
+      this.#requestEndedAt = this.#clock.monotonicNow()
     }
   }
 
   /** Whether requests are in flight, or were within the last second. */
   get hasRequests(): boolean {
-    return this.#requests > 0 || this.#clock.monotonicNow() - this.#lastRequestAt < QUIET_MS
+    return this.#requests > 0 || this.#clock.monotonicNow() - this.#requestEndedAt < QUIET_MS
+  }
+
+  /** Whether a request in flight may need the event loop now. */
+  get #hasBusyRequest(): boolean {
+    const sinceMs = this.#clock.monotonicNow() - this.#requestStartedAt
+    return this.#requests > 0 && sinceMs < REQUEST_BUSY_MS
   }
 
   /** Whether a client waits for a request or an import. */
@@ -115,7 +125,7 @@ export class Priority {
       await this.#idle()
       this.#startedAt = this.#clock.monotonicNow()
       this.#timesAtStart = this.#loopTimes()
-      for (const [work, queue] of this.#waiting) this.#startUnit(work, queue)
+      this.#startUnit()
     }
     this.#isStarting = false
   }
@@ -129,13 +139,19 @@ export class Priority {
   #isIdle(): boolean {
     if (this.#isStopped || this.#clock.monotonicNow() - this.#startedAt >= WAIT_MAX_MS) return true
     if (!this.#isUrgent && this.#probes < PROBES_MIN) return true
+    if (this.#hasBusyRequest) return false
     const { active, idle } = this.#loopTimes()
     const idleMs = idle - this.#timesAtStart.idle
     const share = this.#isUrgent ? IDLE_SHARE : IDLE_SHARE_OF_PROBES
     return idleMs > 0 && idleMs >= share * (idleMs + active - this.#timesAtStart.active)
   }
 
-  #startUnit(work: BackgroundWork, queue: Waiting[]): void {
+  /** Starts work of the kind that was served least recently. */
+  #startUnit(): void {
+    const [first] = this.#waiting
+    if (first === undefined) return
+    const [work, queue] = first
+    this.#waiting.delete(work)
     for (let rows = 0; rows < UNIT_ROWS; ) {
       const next = queue.shift()
       if (next === undefined) break
@@ -143,6 +159,7 @@ export class Priority {
       next.start()
       rows += next.rows
     }
-    if (queue.length === 0) this.#waiting.delete(work)
+    // Reinserting moves this kind behind the others.
+    if (queue.length > 0) this.#waiting.set(work, queue)
   }
 }

@@ -56,12 +56,29 @@ describe('background work', () => {
     expect(started.at(-1)).toBe('route')
   })
 
-  test('waits until the event loop was half idle, also if no request ends', async () => {
+  test('waits for the end of a request, and until the event loop is half idle', async () => {
     const { ask, pass, priority, started } = loop()
-    priority.startRequest()
+    const endRequest = priority.startRequest()
     ask('import', 'first')
     await drainEventLoop()
     expect(started).toEqual(['first'])
+    ask('import', 'second')
+    await drainEventLoop()
+    await pass(10, 0)
+    expect(started).toEqual(['first'])
+    endRequest()
+    await pass(12, 12)
+    expect(started).toEqual(['first'])
+    await pass(2, 0)
+    expect(started).toEqual(['first', 'second'])
+  })
+
+  test('does not wait for a request that waits for a mail server', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    await pass(100, 100)
+    ask('import', 'first')
+    await drainEventLoop()
     ask('import', 'second')
     await drainEventLoop()
     await pass(10, 6)
@@ -70,20 +87,32 @@ describe('background work', () => {
     expect(started).toEqual(['first', 'second'])
   })
 
-  test('continues under constant load, one unit of each kind per 30 ms', async () => {
+  test('continues under constant load, one unit per 30 ms', async () => {
     const { ask, pass, priority, started } = loop()
     priority.startRequest()
     await pass(100, 100)
-    for (let n = 0; n < 3; n++) ask('probe', `probe ${n}`)
-    for (let n = 0; n < 2; n++) ask('route', `route ${n}`)
+    for (let n = 0; n < 4; n++) ask('probe', `${n}`)
     await drainEventLoop()
-    expect(started.toSorted()).toEqual(['probe 0', 'route 0'])
+    expect(started).toEqual(['0'])
     await pass(29, 29)
-    expect(started).toHaveLength(2)
+    expect(started).toEqual(['0'])
     await pass(1, 1)
-    expect(started.slice(2).toSorted()).toEqual(['probe 1', 'route 1'])
+    expect(started).toEqual(['0', '1'])
     await pass(30, 30)
-    expect(started.slice(4)).toEqual(['probe 2'])
+    expect(started).toEqual(['0', '1', '2'])
+  })
+
+  test('is started round-robin by kind', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    for (let n = 0; n < 3; n++) ask('probe')
+    for (const work of ['route', 'import'] as const) ask(work)
+    for (let n = 0; n < 5; n++) {
+      await drainEventLoop()
+      await pass(30, 30)
+    }
+    await drainEventLoop()
+    expect(started).toEqual(['probe', 'route', 'import', 'probe', 'probe'])
   })
 
   test('of few rows starts together, so that short lists do not delay a long one', async () => {
@@ -92,16 +121,21 @@ describe('background work', () => {
     await pass(100, 100)
     for (let n = 0; n < 30; n++) ask('route', 'short', 1)
     ask('route', 'long')
-    for (let n = 0; n < 30; n++) ask('probe', 'one recipient', 1)
     await drainEventLoop()
-    const count = (name: string) => started.filter(one => one === name).length
-    expect(count('short')).toBe(25)
-    // A connection takes as much work as five of its recipients.
-    expect(count('one recipient')).toBe(5)
+    expect(started).toEqual(Array(25).fill('short'))
     await pass(30, 30)
-    expect(count('short')).toBe(30)
-    expect(count('long')).toBe(1)
-    expect(count('one recipient')).toBe(10)
+    expect(started.slice(25)).toEqual([...Array(5).fill('short'), 'long'])
+  })
+
+  test('counts a connection as twelve rows', async () => {
+    const { ask, pass, priority, started } = loop()
+    priority.startRequest()
+    await pass(100, 100)
+    for (let n = 0; n < 3; n++) ask('probe', 'one recipient', 1)
+    await drainEventLoop()
+    expect(started).toHaveLength(2)
+    await pass(30, 30)
+    expect(started).toHaveLength(3)
   })
 
   test('yields for a second after the last request', async () => {
