@@ -53,20 +53,24 @@ export class RecordReader {
     for (const records of this.#splitter.push(text, last)) yield this.#parse(records)
   }
 
-  /** Parses records: those without a quote are cut at their delimiters, and need no parser. */
+  /** Parses records up to the first one with too many cells, which is reported. */
   #parse(records: readonly RawRecord[]): ListRecord[] {
+    const wide = records.findIndex(({ text }) => this.#isTooWide(text))
+    const parsed = this.#parseAll(wide === -1 ? records : records.slice(0, wide))
+    const first = records[wide]
+    if (first === undefined) return parsed
+    throw tooManyColumns(countCells(first.text, this.#delimiter), first.line)
+  }
+
+  /** Parses records: those without a quote are cut at their delimiters, and need no parser. */
+  #parseAll(records: readonly RawRecord[]): ListRecord[] {
     const quoted = records.filter(({ hasQuote }) => hasQuote)
     const parsed = quoted.length === 0 ? NOTHING_PARSED : this.#parseQuoted(quoted)
     return records.map(record => {
       const { line, ending } = record
-      const cells = parsed.get(record) ?? this.#cut(record)
+      const cells = parsed.get(record) ?? record.text.split(this.#delimiter)
       return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(cells, line) : cells }
     })
-  }
-
-  #cut(record: RawRecord): string[] {
-    if (record.text.length >= this.#columnsMax) this.#checkWidth(record)
-    return record.text.split(this.#delimiter)
   }
 
   /**
@@ -77,7 +81,8 @@ export class RecordReader {
   #parseQuoted(records: readonly RawRecord[]): ReadonlyMap<RawRecord, readonly string[]> {
     const cells = new Map<RawRecord, readonly string[]>()
     // Delimiters in quoted cells are counted too, which makes more groups but the same result.
-    for (const group of Map.groupBy(records, one => this.#checkWidth(one)).values()) {
+    const groups = Map.groupBy(records, ({ text }) => countOf(text, this.#delimiter))
+    for (const group of groups.values()) {
       const rows = this.#parseText(group.map(({ text }) => text).join('\n'))
       for (const [i, record] of group.entries()) cells.set(record, rows[i] ?? [])
     }
@@ -93,13 +98,11 @@ export class RecordReader {
     return inner.flatMap(({ cells }) => cells)
   }
 
-  /** Returns the number of cells, delimiters in quoted ones included. Throws for too many cells. */
-  #checkWidth({ text, line }: RawRecord): number {
-    const most = countOf(text, this.#delimiter) + 1
-    if (most <= this.#columnsMax) return most
-    const columns = countCells(text, this.#delimiter)
-    if (columns > this.#columnsMax) throw tooManyColumns(columns, line)
-    return most
+  #isTooWide(text: string): boolean {
+    // Delimiters in quoted cells are counted too, so it may have fewer cells.
+    const mayBe =
+      text.length >= this.#columnsMax && countOf(text, this.#delimiter) >= this.#columnsMax
+    return mayBe && countCells(text, this.#delimiter) > this.#columnsMax
   }
 
   #parseText(text: string): string[][] {

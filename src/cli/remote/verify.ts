@@ -1,8 +1,9 @@
 import type { EvClient } from '../../client/client.ts'
-import type { Evidence as EvidenceObject, SingleResult } from '../../client/types.ts'
+import type { Evidence as EvidenceObject, SingleResult, VerifyStep } from '../../client/types.ts'
 import { parseAddress } from '../../engine/address/address.ts'
 import { OPERATOR_ROWS } from '../../engine/dns/operators.ts'
 import type { Route } from '../../engine/dns/route.ts'
+import { connectionNote } from '../../engine/probe/probe-listener.ts'
 import type { RecipientOutcome } from '../../engine/smtp/classify-reply.ts'
 import type { Decision } from '../../engine/verdict/action.ts'
 import type { Include, PresentedFlags } from '../../engine/verdict/present-result.ts'
@@ -43,8 +44,9 @@ async function verifyRemotely(
   { checkSmtp, withDialogue }: VerifierOptions,
 ): Promise<Verified> {
   const dialogue: string[] = []
-  const onStep = ({ text, step }: { readonly text: string; readonly step: string }) => {
-    if (withDialogue && step === 'line') dialogue.push(text)
+  const onStep = (step: VerifyStep) => {
+    if (step.step === 'server' && step.ok) dialogue.push(connectionNote(step))
+    if (step.step === 'line') dialogue.push(step.text)
   }
   const found = await verify.single({ email, check_smtp: checkSmtp }, { onStep })
   return {

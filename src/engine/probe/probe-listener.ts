@@ -18,3 +18,7 @@ export type ServerCall = {
   /** Why there is no session; null if the server answers. */
   readonly answer: RecipientOutcome | null
 }
+
+/** The note in a dialogue about the connection that it is of. */
+export const connectionNote = ({ host, ip }: Pick<ServerCall, 'host' | 'ip'>): string =>
+  `* connected to ${host} [${ip}]`

@@ -14,7 +14,7 @@ import {
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
-import type { ProbeListener, ServerCall } from './probe-listener.ts'
+import { connectionNote, type ProbeListener, type ServerCall } from './probe-listener.ts'
 import {
   type Cut,
   cutShort,
@@ -780,7 +780,7 @@ export class Dialogue implements ProbeListener {
   }
 
   onCall(call: ServerCall): void {
-    if (call.answer === null) this.note(`connected to ${call.host} [${call.ip}]`)
+    if (call.answer === null) this.#record(connectionNote(call))
     this.#listener?.onCall(call)
   }
 
