@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { emptyFolder, type Ran, runEv, simulatorFlags } from '../support/cli.ts'
-import { type CliService, startService } from '../support/cli-service.ts'
+import { type CliService, request, startService } from '../support/cli-service.ts'
 
 // `ev --url … verify` prints of a result in JSON what `ev verify` prints of the result itself.
 
@@ -88,3 +88,12 @@ test.each([
 test.each(['eve@asked.test', 'eve@any.test'])('the dialogue about %s', address =>
   expectSame(address, '--explain'),
 )
+
+test('a reported bounce', async () => {
+  const email = 'mia@open.test'
+  const items = [{ email, kind: 'bounced', code: 550, enhanced_code: '5.1.1' }]
+  const reported = await request(service, service.key, '/v1/feedback', { body: { items } })
+  expect(reported.status, await reported.text()).toBe(200)
+  const { stdout } = await there(email)
+  expect(stdout).toMatch(/^ *feedback +bounced on \d{4}-\d\d-\d\d, which decides$/m)
+})
