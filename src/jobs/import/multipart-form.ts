@@ -181,7 +181,12 @@ class Form {
     try {
       const bytes = Readable.fromWeb(body as ReadableStream)
       const limited = limitBytes(fileBytesMax + AROUND_BYTES_MAX, tooLarge(fileBytesMax))
-      await pipeline(bytes, limited, omitEpilogue(headers), this.#parser)
+      const form = omitEpilogue(headers)
+      const isRead = pipeline(bytes, limited, form, this.#parser)
+      // After some malformed delimiters the parser finishes before its input, which is unpiped then
+      // and would never be read to its end.
+      this.#parser.once('finish', () => form.resume())
+      await isRead
     } catch (error) {
       if (this.#refusal !== null) throw this.#refusal.error
       if (error instanceof UploadFault) throw error
