@@ -85,8 +85,6 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   readonly #endsAt: number
   /** The tasks that were passed to no method of the sink. */
   readonly #open: Set<ProbeTask>
-  /** The attempt of each task that is not in `#attempts`: most have the same hosts, and only one. */
-  #first: Attempt | null = null
   readonly #attempts = new Map<ProbeTask, Attempt>()
   /** The tasks that have another attempt. */
   #next: ProbeTask[] = []
@@ -116,12 +114,12 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   async run(egress: string): Promise<void> {
     const prober = this.#deps.egressPool.prober(egress)
     const startedAt = this.#deps.clock.monotonicNow()
-    let attempt: Attempt | null = null
+    let first: Attempt | null = null
     for (const task of this.#open) {
-      if (attempt === null || task.accepted !== null || task.exchangers[0] !== attempt.hosts)
-        attempt = firstAttempt(task, prober, startedAt)
-      this.#first ??= attempt
-      if (attempt !== this.#first) this.#attempts.set(task, attempt)
+      // Most tasks have the same hosts.
+      if (first === null || task.accepted !== null || task.exchangers[0] !== first.hosts)
+        first = firstAttempt(task, prober, startedAt)
+      this.#attempts.set(task, first)
     }
     let failure: unknown = NO_ANSWER
     try {
@@ -172,8 +170,8 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   }
 
   #attemptOf(task: ProbeTask): Attempt {
-    const attempt = this.#attempts.get(task) ?? this.#first
-    if (attempt === null) throw new EvError('internal', `unknown task: ${task.text}`)
+    const attempt = this.#attempts.get(task)
+    if (attempt === undefined) throw new EvError('internal', `unknown task: ${task.text}`)
     return attempt
   }
 

@@ -185,6 +185,8 @@ export class RowImporter {
   readonly #rowsMax: number
   readonly #external: ExternalDeps | null
   #hasKept = false
+  /** Rows stored or counted since requests went first. */
+  #rowsInTurn = 0
   #chunk: NewItem[] = []
   #length = 0
 
@@ -204,29 +206,23 @@ export class RowImporter {
   async add(rows: readonly Row[]): Promise<void> {
     for (const row of rows) {
       this.#addRow(row)
-      if (!this.#isFull) continue
-      await this.#store()
-      await this.#yieldToRequests()
+      if (this.#isFull) await this.#store()
     }
   }
 
-  /**
-   * Stores the remaining rows and the numbers of copies. A list of one chunk waits for no other
-   * request: its client waits for it.
-   */
+  /** Stores the remaining rows and the numbers of copies. */
   async end(): Promise<void> {
     await this.#store()
     let chunk: Repeated[] = []
     const flush = async () => {
-      if (chunk.length > 0) await markCopies(this.#database, this.#jobId, chunk)
+      if (chunk.length === 0) return
+      await this.#startWork(chunk.length)
+      await markCopies(this.#database, this.#jobId, chunk)
       chunk = []
     }
     for (const row of this.#counter.repeated()) {
       const first = chunk[0]?.position ?? row.position
-      if (chunk.length === this.#rowsMax || row.position - first > CHUNK_MAX) {
-        await flush()
-        await this.#yieldToRequests()
-      }
+      if (chunk.length === this.#rowsMax || row.position - first > CHUNK_MAX) await flush()
       chunk.push(row)
     }
     await flush()
@@ -237,6 +233,7 @@ export class RowImporter {
     this.#chunk = []
     this.#length = 0
     if (chunk.length === 0) return
+    await this.#startWork(chunk.length)
     await addItems(this.#database, this.#jobId, chunk, this.#external?.adjust)
   }
 
@@ -251,10 +248,22 @@ export class RowImporter {
     const size = nextChunk(this.#database)
     for (let after = 0; after < this.#counter.total; after += size) {
       const range = { jobId: this.#jobId, after, end: after + size }
+      await this.#startWork(Math.min(size, this.#counter.total - after))
       kept = addKept(kept, await countKeptIn(this.#database.reader, range))
-      await this.#yieldToRequests()
     }
     return kept
+  }
+
+  /**
+   * Lets requests go first if, with these rows, more than one turn of the event loop would be used.
+   * The import of a short list is part of a request, and waits for none.
+   */
+  async #startWork(rows: number): Promise<void> {
+    if (this.#rowsInTurn > 0 && this.#rowsInTurn + rows > this.#rowsMax) {
+      await this.#yieldToRequests()
+      this.#rowsInTurn = 0
+    }
+    this.#rowsInTurn += rows
   }
 
   #addRow({ text, cells = null, external = null }: Row) {

@@ -51,8 +51,8 @@ type ListRowsDeps = {
 
 /** Items read per statement. */
 const PAGE_MAX = 500
-/** To read a page takes as much work as to route this many rows. */
-const READ_ROWS = 10
+/** Reading or claiming a page takes as much work as routing this many rows. */
+export const READ_ROWS = 10
 
 /**
  * The rows of one list, between its database and the scheduler of its process: the feed reads those

@@ -27,7 +27,7 @@ import type { ResultWriter } from '../results/result-writer.ts'
 import type { ActiveJob } from '../worker/active-jobs.ts'
 import type { WorkerTimings } from '../worker/worker-timings.ts'
 import { toItemRoute } from './item-route.ts'
-import { type ListItem, toHistory, toPostponed } from './list-rows.ts'
+import { type ListItem, READ_ROWS, toHistory, toPostponed } from './list-rows.ts'
 
 type ShareRowsDeps = {
   readonly database: Database
@@ -53,8 +53,6 @@ type Slot = { readonly operator: string; readonly egress: string }
 
 /** Rows per claim. */
 const PAGE_MAX = 500
-/** To claim a page takes as much work as to route this many rows. */
-const READ_ROWS = 10
 /** Number of values of the first two digits of a domain key, which is hexadecimal. */
 const DOMAIN_KEYS = 256
 

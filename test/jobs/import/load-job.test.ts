@@ -42,7 +42,7 @@ async function createFixture() {
       o: Partial<Submission> = {},
       max: number | null = null,
     ) => loadJob(deps, submission(o), rows, max),
-    /** Returns how many rows are stored at each wait for requests, and at the end. */
+    /** Returns how many rows are stored at each turn of the event loop. */
     loadInTurns: async (rows: Iterable<readonly Row[]>) => {
       const stored: number[] = []
       const countStoredRows = async () => {
