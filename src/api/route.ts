@@ -273,7 +273,7 @@ export class Router extends OpenAPIHono<Env> {
     return this
   }
 
-  /** Adds all routes of a part of the API, which has no error handler of its own. */
+  /** Adds the routes of another router. An error handler of that router is ignored. */
   include(part: Router): this {
     for (const { method, path, handler } of part.routes) this.on([method], [path], handler)
     this.#operations.push(...part.#operations)
@@ -286,7 +286,7 @@ export class Router extends OpenAPIHono<Env> {
   }
 }
 
-/** What `route` adds to the path of a route. */
+/** The properties that `route` adds to a declared route. */
 type RouteParts = {
   readonly protect?: Protect
   /** Returns the operation of the OpenAPI document; if there is none, the route is the operation. */

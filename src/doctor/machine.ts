@@ -36,7 +36,7 @@ export function readOpenFilesMax(limitsFile = '/proc/self/limits'): number | nul
   return Number.isNaN(soft) ? null : soft
 }
 
-/** Returns a number or `unlimited`; undefined if there is no such file. */
+/** Returns the soft limit as text, digits or `unlimited`; undefined if the file cannot be read. */
 function readLinuxLimit(file: string): string | undefined {
   try {
     return /^Max open files +(\w+)/m.exec(readFileSync(file, 'utf8'))?.[1]

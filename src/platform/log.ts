@@ -27,7 +27,7 @@ type EventFields<Event extends LogEvent> = Readonly<
   Partial<Record<Event['fields'][number], LogValue>>
 >
 
-/** What replaces each `…` of a message that has one. */
+/** The last argument of `writeLog`: required if the message contains `…`, which it replaces. */
 type EventPart<Event extends LogEvent> = Event['message'] extends `${string}…${string}`
   ? [part: string]
   : []

@@ -58,8 +58,8 @@ async function expectSame(...args: string[]): Promise<void> {
   expect(comparable(await there(...args))).toEqual(comparable(await here(...args)))
 }
 
-// The service remembers what mail servers answer, and what is known of their domains. So each case
-// has an address of its own, and each dialogue a domain.
+// The service caches answers and what it learns about domains. So each case uses another address,
+// and each dialogue another domain.
 
 test.each([
   'ann@good.test',

@@ -142,7 +142,7 @@ const FAULT_TTL_MS = 10 * SECOND
 /** An untrusted answer is not cached, so that the name is queried again after the next check. */
 const isUntrusted = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
-/** The addresses have entries of their own, which may expire sooner. */
+/** Removes the addresses of mail hosts: the cache has separate entries for them, with their own TTL. */
 function withoutAdditional(answer: Answer): Answer {
   if (!('records' in answer) || answer.additional === undefined) return answer
   const { additional: _, ...kept } = answer

@@ -13,7 +13,7 @@ const MAX = 600
  * dnsmasq refuses queries above 150 in flight.
  */
 const MIN = 100
-/** Growth per answer: an eighth of the limit per round trip, so that queries are never sent in a burst. */
+/** Growth per answer: an eighth of the limit per round trip, so queries are not sent in bursts. */
 const GROWTH = 1 / 8
 /** RFC 5681 §3.1 halves the window of a TCP connection after a loss. */
 const REDUCTION = 1 / 2

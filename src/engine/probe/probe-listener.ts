@@ -19,6 +19,6 @@ export type ServerCall = {
   readonly answer: RecipientOutcome | null
 }
 
-/** The note in a dialogue about the connection that it is of. */
+/** Returns the line of a dialogue that names its mail server. */
 export const connectionNote = ({ host, ip }: Pick<ServerCall, 'host' | 'ip'>): string =>
   `* connected to ${host} [${ip}]`

@@ -283,7 +283,7 @@ const batchKey = (mxKey: string, egress: string | null) =>
 
 /** Sets of batches, by egress; null until there are any, because a long list has thousands. */
 class BatchSets<R> {
-  /** Those that any egress may take. */
+  /** The batches that any egress may take. */
   #free: Set<MxBatch<R>> | null = null
   #pinned: Map<string, Set<MxBatch<R>>> | null = null
 
