@@ -138,7 +138,7 @@ const noLongerResumable = ({ id }: Job) =>
 const hasExternal = (dialect: ListDialect) => {
   const source = findExternalSource(dialect)
   const title = source === null ? '' : SOURCE_TITLES[source]
-  return `The list has results of ${title}. Rows are verified nevertheless; to keep recent results, add --keep-external.`
+  return `The list has columns as in results of ${title}. Rows are verified nevertheless; to keep recent results, add --keep-external.`
 }
 
 /** Stores the rows of a list and returns their counts. */

@@ -53,18 +53,19 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     while (inFlight < limit.value) {
       const query = waiting.shift()
       if (query === undefined) return
-      query.start()
-      if (query.startedAt !== null) inFlight++
+      query.start(limit.reductions)
+      if (query.limitReductions !== null) inFlight++
     }
   }
 
-  const onEnded = ({ startedAt, delivery }: DnsQuery) => {
-    if (startedAt === null) return
-    inFlight--
-    if (delivery === 'lost' || delivery === 'refused')
-      limit.onOverload(startedAt, clock.monotonicNow())
+  /** Adapts the limit to what became of a query. Returns true if it should be sent again. */
+  const onEnded = ({ limitReductions, delivery }: DnsQuery): boolean => {
+    if (limitReductions === null) return false
+    const withThis = inFlight--
+    if (delivery === 'refused') return limit.onRefused(limitReductions, withThis)
+    if (delivery === 'lost') limit.onLost(limitReductions)
     else if (delivery === 'first' && waiting.length > 0) limit.onAnswered()
-    startWaiting()
+    return false
   }
 
   const resolve = async (
@@ -75,21 +76,22 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     const name = text.replace(/\.$/, '')
     if (!isDnsName(name)) return { fault: 'no-name' }
     if (closed || signal?.aborted) return { fault: 'timeout' }
-    const query = new DnsQuery({
-      transport: transportFor(name, type),
-      servers,
-      clock,
-      timeoutMs,
-    })
-    const unsubscribe = signal && onAbort(signal, () => query.cancel())
-    open.add(query)
-    waiting.push(query)
-    startWaiting()
-    const answer = await query.answer
-    open.delete(query)
-    unsubscribe?.()
-    onEnded(query)
-    return answer
+    const transport = transportFor(name, type)
+    for (let isAgain = false; ; isAgain = true) {
+      const query = new DnsQuery({ transport, servers, clock, timeoutMs })
+      const unsubscribe = signal && onAbort(signal, () => query.cancel())
+      open.add(query)
+      if (isAgain) waiting.unshift(query)
+      else waiting.push(query)
+      startWaiting()
+      const answer = await query.answer
+      open.delete(query)
+      unsubscribe?.()
+      const wasRefused = onEnded(query) && 'fault' in answer
+      if (wasRefused && !closed && signal?.aborted !== true) continue
+      startWaiting()
+      return answer
+    }
   }
   return {
     resolve: resolve as Resolver['resolve'],

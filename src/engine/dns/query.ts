@@ -29,7 +29,7 @@ export class DnsQuery {
   #last: PendingAttempt | null = null
   #fault: DnsFault = 'timeout'
   #isOurs = false
-  #startedAt: number | null = null
+  #limitReductions: number | null = null
   #isDone = false
   #delivery: Delivery | null = null
   /** The deadline, monotonic ms. */
@@ -44,9 +44,9 @@ export class DnsQuery {
     this.#resolve = resolve
   }
 
-  /** When it was started, monotonic ms; null if it was cancelled before. */
-  get startedAt(): number | null {
-    return this.#startedAt
+  /** The argument of `start`; null if it was cancelled before. */
+  get limitReductions(): number | null {
+    return this.#limitReductions
   }
 
   /** Null without an answer, and after another error of a server. */
@@ -54,12 +54,15 @@ export class DnsQuery {
     return this.#delivery
   }
 
-  /** Starts the query, unless it is already cancelled. */
-  start(): void {
+  /**
+   * Starts the query, unless it is already cancelled. `limitReductions` tells which limit of queries
+   * in flight it is sent under.
+   */
+  start(limitReductions: number): void {
     if (this.#isDone) return
     const { clock, servers, timeoutMs } = this.#options
-    this.#startedAt = clock.monotonicNow()
-    this.#endsAt = this.#startedAt + timeoutMs
+    this.#limitReductions = limitReductions
+    this.#endsAt = clock.monotonicNow() + timeoutMs
     this.#remaining = attemptOrder(servers.ordered())
     this.#next()
   }
@@ -124,7 +127,7 @@ export class DnsQuery {
       this.#isOurs = true
       return
     }
-    if (code === 'EREFUSED') this.#delivery = 'refused'
+    if (code === 'EREFUSED' && attempt === this.#attempts[0]) this.#delivery = 'refused'
     if (NO_REPLY.has(code)) servers.markUnresponsive(server)
     else servers.markResponsive(server)
     if (!TEMPORARY.has(code)) this.#remaining = this.#remaining.filter(other => other !== server)
@@ -155,8 +158,8 @@ export class DnsQuery {
 
 /**
  * What became of the first packet of a query: `first` if it was answered, `lost` if only a later one
- * was. A server that is slow with a name answers the first one as soon as a later one. `refused`: a
- * server refused the query, as dnsmasq does with more than 150 in flight.
+ * was. A server that is slow with a name answers the first one as soon as a later one. `refused`: the
+ * first server refused the query, as dnsmasq does with more than 150 in flight.
  */
 type Delivery = 'first' | 'lost' | 'refused'
 

@@ -15,26 +15,51 @@ describe('the limit of DNS queries in flight', () => {
     expect(limit.value).toBe(600)
   })
 
-  test('is halved after a loss or a refusal, down to 100', () => {
+  test('is halved after a loss, down to 100', () => {
     const limit = new InFlightLimit()
     answer(limit, 10_000)
-    limit.onOverload(10, 1_510)
-    expect(limit.value).toBe(300)
-    limit.onOverload(2_000, 3_500)
-    limit.onOverload(4_000, 5_500)
-    limit.onOverload(6_000, 7_500)
-    expect(limit.value).toBe(100)
+    const halved = [1, 2, 3, 4].map(() => {
+      limit.onLost(limit.reductions)
+      return limit.value
+    })
+    expect(halved).toEqual([300, 150, 100, 100])
   })
 
-  test('is halved once for all queries that were sent before it was', () => {
+  test('is half of the queries in flight after a refusal, down to 10', () => {
     const limit = new InFlightLimit()
-    limit.onOverload(0, 1_500)
-    limit.onOverload(20, 1_520)
-    limit.onOverload(1_500, 3_000)
-    expect(limit.value).toBe(100)
-    answer(limit, 800)
-    limit.onOverload(1_501, 3_001)
-    expect(limit.value).toBe(100)
+    const halved = [151, 75, 37, 18, 10].map(inFlight => {
+      const isLower = limit.onRefused(limit.reductions, inFlight)
+      return [isLower, limit.value]
+    })
+    expect(halved).toEqual([
+      [true, 75],
+      [true, 37],
+      [true, 18],
+      [true, 10],
+      [false, 10],
+    ])
+  })
+
+  test('does not grow by a loss after refusals', () => {
+    const limit = new InFlightLimit()
+    limit.onRefused(0, 40)
+    limit.onLost(1)
+    expect(limit.value).toBe(20)
+  })
+
+  test('stays if one of a few queries is refused', () => {
+    const limit = new InFlightLimit()
+    expect([limit.onRefused(0, 10), limit.value]).toEqual([false, 200])
+  })
+
+  test('is halved once for all queries that were sent before', () => {
+    const limit = new InFlightLimit()
+    answer(limit, 10_000)
+    limit.onLost(0)
+    limit.onLost(0)
+    expect([limit.onRefused(0, 400), limit.value]).toEqual([true, 300])
+    limit.onLost(1)
+    expect(limit.value).toBe(150)
   })
 
   test.each([

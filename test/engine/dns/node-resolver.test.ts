@@ -500,28 +500,55 @@ describe('many queries', () => {
     expect(await Promise.all(answers)).toEqual(Array(350).fill(GOOD))
   })
 
-  test('fewer are in flight after a server refused one', async () => {
-    const refusals = Promise.withResolvers<void>()
-    const rest = Promise.withResolvers<void>()
-    let arrived = 0
-    const server = await serve(async asked => {
-      if (arrived++ < 200) {
-        await refusals.promise
-        return REFUSED ?? 'silence'
+  test('all are answered by a server that refuses what is above its limit', async () => {
+    let inFlight = 0
+    let refused = 0
+    const server: NameServer = await serve(async asked => {
+      if (inFlight === 150) {
+        refused++
+        return { ...REFUSED }
       }
-      await rest.promise
+      inFlight++
+      while (server.packets.length < 200) await setImmediate()
+      for (let turn = 0; turn < 5; turn++) await setImmediate()
+      inFlight--
       return goodMx(asked)
     })
     const { resolver } = resolverOver([server])
-    const answers = Array.from({ length: 350 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
-    await server.arrived(200)
-    refusals.resolve()
-    await server.arrived(300)
-    for (let i = 0; i < 20; i++) await setImmediate()
-    expect(server.packets.length).toBe(300)
-    rest.resolve()
-    const found = await Promise.all(answers)
-    expect(found.filter(answer => 'records' in answer).length).toBe(150)
+    const answers = Array.from({ length: 2_000 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
+    expect(await Promise.all(answers)).toEqual(Array(2_000).fill(GOOD))
+    expect(server.packets.length).toBe(2_000 + refused)
+    // Those above 150 of the first 200, and some when the limit has grown again.
+    expect(refused).toBeGreaterThanOrEqual(50)
+    expect(refused).toBeLessThan(200)
+  })
+
+  test('a server that refuses all is asked at most six times for each', async () => {
+    const server = await serve(() => ({ ...REFUSED }))
+    const { resolver } = resolverOver([server])
+    const answers = Array.from({ length: 500 }, (_, i) => resolver.resolve(`n${i}.test`, 'MX'))
+    expect(await Promise.all(answers)).toEqual(Array(500).fill({ fault: 'server' }))
+    const times = Map.groupBy(server.packets, packet => packet)
+    expect(Math.max(...[...times.values()].map(all => all.length))).toBeLessThanOrEqual(6)
+    expect(server.packets.length).toBeLessThan(1_000)
+  })
+
+  test('a refused query whose caller is gone is not sent again', async () => {
+    const gate = Promise.withResolvers<void>()
+    const server = await serve(async () => {
+      await gate.promise
+      return { ...REFUSED }
+    })
+    const { resolver } = resolverOver([server])
+    const caller = new AbortController()
+    const answers = Array.from({ length: 20 }, (_, i) =>
+      resolver.resolve(`n${i}.test`, 'MX', caller.signal),
+    )
+    await server.arrived(20)
+    caller.abort()
+    gate.resolve()
+    expect(await Promise.all(answers)).toEqual(Array(20).fill({ fault: 'timeout' }))
+    expect(server.packets.length).toBe(20)
   })
 
   test('an abort ends a query in flight at once', async () => {

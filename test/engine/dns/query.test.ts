@@ -17,7 +17,7 @@ function ask(...configured: string[]) {
     }
   }
   const question = new DnsQuery({ transport, servers, clock, timeoutMs: 5 * SECOND })
-  question.start()
+  question.start(0)
   return { clock, servers, calls, question, asked: () => calls.map(call => call.server) }
 }
 
@@ -84,6 +84,15 @@ describe('a query', () => {
       },
       'refused',
     ],
+    [
+      'by no server, refused by the second',
+      async ({ calls }) => {
+        calls[0]?.say({ code: 'ESERVFAIL' })
+        calls[1]?.say({ code: 'EREFUSED' })
+        calls[2]?.say({ code: 'ESERVFAIL' })
+      },
+      null,
+    ],
     ['never', async ({ clock }) => clock.advance(5 * SECOND), null],
   ])('answered %s', async (_, run, delivery) => {
     const query = ask('one', 'two')
@@ -117,8 +126,8 @@ describe('a query', () => {
     }
     const question = new DnsQuery({ transport, servers, clock, timeoutMs: SECOND })
     question.cancel()
-    question.start()
-    expect(question.startedAt).toBe(null)
+    question.start(0)
+    expect(question.limitReductions).toBe(null)
     expect(await question.answer).toEqual({ fault: 'timeout' })
   })
 
