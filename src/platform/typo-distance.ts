@@ -72,10 +72,11 @@ export function lettersOf(name: string): number {
   return letters
 }
 
+/** Counts the bits in pairs, in fours and in bytes, and then adds the bytes. */
 function bitCount(bits: number): number {
-  let count = 0
-  for (let rest = bits; rest !== 0; rest &= rest - 1) count++
-  return count
+  const pairs = bits - ((bits >>> 1) & 0x55555555)
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
 type Costs = { line: number[]; above: number[]; earlier: number[] }
@@ -101,16 +102,19 @@ function minimumCost(
 }
 
 const KEY_ROWS = ['1234567890-', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
-const POSITIONS = new Map(
-  KEY_ROWS.flatMap((row, y) => [...row].map((key, x) => [key, { x: x + y / 2, y }] as const)),
-)
+const POSITIONS = KEY_ROWS.flatMap((row, y) => [...row].map((key, x) => ({ key, x: x + y / 2, y })))
 /** Pairs that look or sound alike. */
-const LOOKALIKES = new Set(['0o', '1l', '1i', 'il', 'ou', 'mn', 'ck', 'uv', 'vw', 'sz', '5s', 'vy'])
+const LOOKALIKES = ['0o', '1l', '1i', 'il', 'ou', 'mn', 'ck', 'uv', 'vw', 'sz', '5s', 'vy']
 
-/** Whether two keys touch on a QWERTY keyboard, or the characters look or sound alike. */
-function isNear(a: string, b: string): boolean {
-  if (LOOKALIKES.has(a < b ? a + b : b + a)) return true
-  const [first, second] = [POSITIONS.get(a), POSITIONS.get(b)]
-  if (first === undefined || second === undefined) return false
-  return Math.abs(first.x - second.x) <= 1 && Math.abs(first.y - second.y) <= 1
-}
+/** The keys that touch a key on a QWERTY keyboard, itself included, or look or sound like it. */
+const NEAR: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  POSITIONS.map(({ key, x, y }) => {
+    const touching = POSITIONS.filter(
+      other => Math.abs(x - other.x) <= 1 && Math.abs(y - other.y) <= 1,
+    ).map(other => other.key)
+    const alike = LOOKALIKES.filter(pair => pair.includes(key)).map(pair => pair.replace(key, ''))
+    return [key, new Set([...touching, ...alike])]
+  }),
+)
+
+const isNear = (a: string, b: string): boolean => NEAR.get(a)?.has(b) ?? false

@@ -219,7 +219,9 @@ function* keysFrom(list: CustomListName, entries: Iterable<string>): Generator<s
 
 function flagsFor(address: Address, custom: CustomLists, ofDomain: DomainFlags): AddressFlags {
   return {
-    ...ofDomain,
+    disposable: ofDomain.disposable,
+    free: ofDomain.free,
+    relay: ofDomain.relay,
     role: isRole(address.local, custom.role),
     blocked: isOnList(custom.blocked, address),
     spamTrap: isOnList(custom.spamTrap, address),

@@ -250,16 +250,28 @@ function nearestTld(knownProvider: KnownProvider, typed: string): string {
 const removeDots = (text: string) => text.replaceAll('.', '')
 
 const ALL = [...MULTI_TLD_PROVIDERS, ...OTHER_PROVIDERS]
-/**
- * The length and the letters of each name, which rule most providers out at once, and what a typo in
- * the first letter leaves of it; null if such a typo is not recognized.
- */
-const CANDIDATES = ALL.map(provider => ({
-  provider,
-  length: provider.name.length,
-  letters: lettersOf(provider.name),
-  tail: allowsFirstLetter(provider) ? provider.name.slice(2) : null,
-}))
+/** A provider, and what rules it out at once for most names. */
+type Candidate = {
+  readonly provider: KnownProvider
+  readonly length: number
+  readonly letters: number
+  /** What a typo in the first letter leaves of the name; null if such a typo is not recognized. */
+  readonly tail: string | null
+  /** The greatest distance of any name: `distanceMax` of the provider, or more with the tail. */
+  readonly distanceMax: number
+}
+
+const CANDIDATES: readonly Candidate[] = ALL.map(provider => {
+  const tail = allowsFirstLetter(provider) ? provider.name.slice(2) : null
+  return {
+    provider,
+    length: provider.name.length,
+    letters: lettersOf(provider.name),
+    tail,
+    distanceMax:
+      tail === null ? provider.distanceMax : Math.max(provider.distanceMax, FIRST_LETTER_TYPO_COST),
+  }
+})
 const domainOf = ({ name, ending }: KnownProvider) => `${name}.${ending}`
 const squeezed = (domain: string) => domain.replaceAll(/[.-]/g, '')
 const SQUEEZED = new Map(
@@ -350,12 +362,11 @@ function nearest(name: string): string | null {
   let bestDistance = Number.POSITIVE_INFINITY
   const letters = lettersOf(first)
   for (const candidate of CANDIDATES) {
+    const least = minimumDistance(first.length, letters, candidate.length, candidate.letters)
+    if (least > candidate.distanceMax) continue
     const { provider: knownProvider, tail } = candidate
     const distanceMax =
-      tail !== null && first.endsWith(tail)
-        ? Math.max(knownProvider.distanceMax, FIRST_LETTER_TYPO_COST)
-        : knownProvider.distanceMax
-    const least = minimumDistance(first.length, letters, candidate.length, candidate.letters)
+      tail !== null && first.endsWith(tail) ? candidate.distanceMax : knownProvider.distanceMax
     if (least > distanceMax) continue
     // Most names have an ending that the provider does not use, so they need no distance.
     const intended = intendedDomain(knownProvider, ending, name)
