@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
@@ -180,7 +180,7 @@ export function issue(
     extensions = serverOf(names),
   }: { readonly authority?: Certified | null; readonly extensions?: readonly object[] } = {},
 ): Certified {
-  const { md, pki } = forge()
+  const { asn1, md, pki } = forge()
   const certificate = pki.createCertificate()
   certificate.setSubject([{ name: 'commonName', value: names[0] ?? '' }])
   certificate.publicKey = pki.publicKeyFromPem(pair.publicKey)
@@ -195,7 +195,14 @@ export function issue(
     { name: 'subjectKeyIdentifier' },
     { name: 'authorityKeyIdentifier', keyIdentifier: issuerKey },
   ])
-  certificate.sign(pki.privateKeyFromPem(authority?.key ?? pair.privateKey), md.sha256.create())
+  const pem = authority?.key ?? pair.privateKey
+  const key = pki.privateKeyFromPem(pem)
+  // Node signs in a tenth of the time of node-forge.
+  key.sign = () => {
+    const signed = Buffer.from(asn1.toDer(certificate.tbsCertificate).getBytes(), 'latin1')
+    return sign('sha256', signed, pem).toString('latin1')
+  }
+  certificate.sign(key, md.sha256.create())
   return { key: pair.privateKey, cert: pki.certificateToPem(certificate).replaceAll('\r', '') }
 }
 
