@@ -22,11 +22,11 @@ const ADDRESSES_MAX = 4
  * change its address after the check (DNS rebinding).
  */
 export function policyCheckedDial({ clock, ca, ...urlPolicy }: DialOptions): Dial {
-  let context: SecureContext | null = null
+  let context: SecureContext | undefined
   return async (to, signal) => {
     const checked = await checkedAddresses(to.hostname, urlPolicy, signal)
     if ('fault' in checked) throw new TransportFault(checked.code, checked.fault)
-    context ??= createContext(ca)
+    if (to.protocol !== 'http:') context ??= createContext(ca)
     let fault = new TransportFault('dns_error', 'It has no address.')
     for (const ip of checked.addresses.slice(0, ADDRESSES_MAX)) {
       if (signal.aborted) throw signal.reason
@@ -41,8 +41,8 @@ export function policyCheckedDial({ clock, ca, ...urlPolicy }: DialOptions): Dia
 type SecureContext = ReturnType<typeof createSecureContext>
 
 /**
- * Created once, because reading the default CAs takes a while. They include those of
- * NODE_EXTRA_CA_CERTS.
+ * Created once, with the first HTTPS connection, because reading the default CAs takes a while. They
+ * include those of NODE_EXTRA_CA_CERTS.
  */
 const createContext = (ca: string | undefined) =>
   createSecureContext({
@@ -53,7 +53,8 @@ const createContext = (ca: string | undefined) =>
 type DialTarget = {
   readonly ip: string
   readonly to: URL
-  readonly context: SecureContext
+  /** Undefined for plain HTTP. */
+  readonly context: SecureContext | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
