@@ -13,14 +13,13 @@ const LATE_MS = 2 * SECOND
  * wall clock that was set forward counts as a suspension too, which only repeats a probe.
  */
 export function detectSuspensions(clock: Clock): Clock {
-  const wallOffset = () => clock.now() - clock.monotonicNow()
   /** When the last suspension was detected, monotonic ms. */
   let detectedAt = Number.NEGATIVE_INFINITY
-  let lastOffset = wallOffset()
+  let lastOffset = clock.now() - clock.monotonicNow()
 
   const detect = (dueAt: number) => {
     const now = clock.monotonicNow()
-    const offset = wallOffset()
+    const offset = clock.now() - now
     if (now - dueAt > LATE_MS || offset - lastOffset > LATE_MS) detectedAt = now
     lastOffset = offset
   }

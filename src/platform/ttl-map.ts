@@ -48,6 +48,20 @@ export class TtlMap<V extends object> {
     if (this.#entries.size > this.#sizeMax && this.#oldest !== null) this.#remove(this.#oldest)
   }
 
+  /** Returns the value of a key, which `create` makes if there is none, for `ttlMs` from now. */
+  getOrCreate(key: string, create: () => V, ttlMs: number): V {
+    const now = this.#clock.monotonicNow()
+    const known = this.#entries.get(key)
+    if (known !== undefined && known.expiresAt >= now) {
+      known.expiresAt = now + ttlMs
+      this.#use(known)
+      return known.value
+    }
+    const value = create()
+    this.set(key, value, ttlMs)
+    return value
+  }
+
   delete(key: string): void {
     const entry = this.#entries.get(key)
     if (entry !== undefined) this.#remove(entry)

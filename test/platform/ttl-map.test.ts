@@ -37,6 +37,18 @@ test('a jump of the wall clock does not change the expiry', async () => {
   expect(map.get('a')).toBeUndefined()
 })
 
+test('getOrCreate extends the time of an entry, and replaces one that has expired', async () => {
+  const { clock, map } = mapOf(9)
+  expect(map.getOrCreate('a', () => ({ n: 1 }), 1_000)).toEqual({ n: 1 })
+  await clock.advance(1_000)
+  expect(map.getOrCreate('a', () => ({ n: 2 }), 1_000)).toEqual({ n: 1 })
+  await clock.advance(1_000)
+  expect(map.get('a')).toEqual({ n: 1 })
+  await clock.advance(1)
+  expect(map.getOrCreate('a', () => ({ n: 3 }), 1_000)).toEqual({ n: 3 })
+  expect(map.size).toBe(1)
+})
+
 test('a full map evicts the least recently used entry', () => {
   const { map } = mapOf(2)
   map.set('a', { n: 1 }, 1_000)

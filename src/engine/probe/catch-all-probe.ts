@@ -148,7 +148,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
       reply: this.#send.inBatch(to),
       drop: lock.drop,
       conclude: reply => {
-        if (isTooMany(outcomeFor('rcpt', reply))) {
+        if (isTooMany(outcomeFor('rcpt', reply, to))) {
           lock.drop()
           this.#send.noteFull(recipientCount)
           return null
@@ -263,7 +263,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const reply = hasRoom ? await this.#send.inTransaction(to, isLast) : (pipelined?.reply ?? null)
     if (reply === 'quit-sent') return reply
     if (reply !== null) {
-      if (!isTooMany(outcomeFor('rcpt', reply))) return reply
+      if (!isTooMany(outcomeFor('rcpt', reply, to))) return reply
       this.#send.noteFull(recipientCount)
     }
     return this.#send.inNewTransaction(to, isLast)

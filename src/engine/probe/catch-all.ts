@@ -114,12 +114,8 @@ export class CatchAllCache {
   }
 
   #randomName(domain: string, random: Random): RandomName {
-    const name = this.#names.get(domain) ?? {
-      text: randomLocalPart(random),
-      introducedBy: new Set<string>(),
-    }
-    this.#names.set(domain, name, NAME_TTL_MS)
-    return name
+    const create = () => ({ text: randomLocalPart(random), introducedBy: new Set<string>() })
+    return this.#names.getOrCreate(domain, create, NAME_TTL_MS)
   }
 
   /** Does the same as `load` for the domains of targets that need a test at an operator. */

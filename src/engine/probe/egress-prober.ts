@@ -68,9 +68,8 @@ export class EgressProber implements EgressState {
 
   /** Returns the rate controller of an operator, and creates it if needed. */
   rateController(operator: string): RateController {
-    const rateController = this.#rateControllers.get(operator) ?? this.#createController(operator)
-    this.#rateControllers.set(operator, rateController, CONTROLLER_TTL_MS)
-    return rateController
+    const create = () => this.#createController(operator)
+    return this.#rateControllers.getOrCreate(operator, create, CONTROLLER_TTL_MS)
   }
 
   /** Returns the rate controller of an operator that was probed recently, else null. */

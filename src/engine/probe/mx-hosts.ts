@@ -33,10 +33,13 @@ export function groupHostsByOperator(
   const known = CACHE.get(route)
   // Reloading the lists replaces the operators.
   if (known?.operators === operators && known.isFree === isFree) return known.all
-  const [first, ...others] = groupByOperator(operators, route).map(group => ({
-    ...group,
-    catchAll: knownCatchAll(operators, group.operator, isFree),
-  }))
+  const [first, ...others] = groupByOperator(operators, route).map(
+    ({ operator, route }): OperatorHosts => ({
+      operator,
+      route,
+      catchAll: knownCatchAll(operators, operator, isFree),
+    }),
+  )
   if (first === undefined) throw new EvError('internal', 'A route without hosts.')
   const all: MxHosts = [first, ...others]
   CACHE.set(route, { operators, isFree, all })

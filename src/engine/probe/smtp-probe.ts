@@ -16,6 +16,7 @@ import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
 import { connectionNote, type ProbeListener, type ServerCall } from './probe-listener.ts'
 import {
+  type ConnectionInfo,
   type Cut,
   cutShort,
   isThrottling,
@@ -317,7 +318,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#received++
     for (const target of this.#group.pending) {
       if (target.accepted === null || target.address.domain.ascii !== domain) continue
-      const facts = { ...this.facts, catchAll: tested.known }
+      const facts = this.#testedFacts(tested.known)
       this.#group.resolve(target, target.accepted.answer, facts, tested.inStep)
     }
     if (answer?.kind === 'no-response') this.#failure = answer
@@ -545,18 +546,17 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (random !== null && accepted.length === 0)
       this.#catchAllProbe.read(batch[0] as Q, random.reply)
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
-    const test = {
-      recipientCount: batch.length,
-      isLast: this.#remainingCount === accepted.length && !this.#log.hasRefusals,
-    }
-    if (deferred !== null && mayIntroduce) await this.#catchAllProbe.introduce(deferred, test)
+    const recipientCount = batch.length
+    const isLast = this.#remainingCount === accepted.length && !this.#log.hasRefusals
+    if (deferred !== null && mayIntroduce)
+      await this.#catchAllProbe.introduce(deferred, { recipientCount, isLast })
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
-    const fullTest = { ...test, pipelined: random, isAbandoned }
+    const test = { recipientCount, isLast, pipelined: random, isAbandoned }
     const domain = (batch[0] as Q).address.domain.ascii
     const isFull = this.#group.transactionMax <= batch.length
     if (isFull && !isAbandoned && this.#log.hasRefusals) await this.#closeTransaction(domain)
-    if (!this.#testMeanwhile(accepted, fullTest)) {
-      await this.#resolveAccepted(accepted, fullTest)
+    if (!this.#testMeanwhile(accepted, test)) {
+      await this.#resolveAccepted(accepted, test)
       if (!isAbandoned && this.#log.hasRefusals) await this.#closeTransaction(domain)
     }
     if (throttling !== null) this.#abandon(throttling)
@@ -635,7 +635,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   #resolveTested(accepted: AcceptedRecipients<Q>, { known, inStep }: KnownCatchAllResult) {
-    const facts = { ...this.facts, catchAll: known }
+    const facts = this.#testedFacts(known)
     const { pending } = this.#group
     for (const [target, answer] of accepted) {
       // A block may have resolved it during its test.
@@ -658,7 +658,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const started = this.#catchAllProbe.start(first[0], test.recipientCount)
     if (started === null) return false
     for (const [target] of accepted) this.#underTest.add(target)
-    this.#startedTest = { ...started, accepted }
+    const { reply, conclude, drop } = started
+    this.#startedTest = { reply, conclude, drop, accepted }
     return true
   }
 
@@ -738,6 +739,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
   get facts() {
     const { host, ip, connectMs } = this.#opened
     return { host, ip, connectMs, tls: this.#session.secured }
+  }
+
+  /** The same with the result of the catch-all test of the domain. */
+  #testedFacts(catchAll: boolean | null): ConnectionInfo {
+    const { host, ip, connectMs } = this.#opened
+    return { host, ip, connectMs, tls: this.#session.secured, catchAll }
   }
 }
 

@@ -85,10 +85,8 @@ export class DestinationLimits {
     const { clock, row, share, hasSeveralEgresses } = this.#options
     if (!this.includes(operator) || !hasSeveralEgresses()) return null
     const key = { operator, egress: ALL_EGRESSES }
-    const rateController =
-      this.#operators.get(operator) ?? new RateController(row, clock, share?.open(key, row))
-    this.#operators.set(operator, rateController, LIMIT_TTL_MS)
-    return rateController
+    const create = () => new RateController(row, clock, share?.open(key, row))
+    return this.#operators.getOrCreate(operator, create, LIMIT_TTL_MS)
   }
 
   /**
@@ -130,15 +128,8 @@ function toKind(
 }
 
 /** Returns the bucket of a key, and creates it if needed. */
-function bucketOf(
-  buckets: TtlMap<DestinationBucket>,
-  key: string,
-  kind: DestinationKind,
-): DestinationBucket {
-  const bucket = buckets.get(key) ?? new DestinationBucket(kind, key)
-  buckets.set(key, bucket, LIMIT_TTL_MS)
-  return bucket
-}
+const bucketOf = (buckets: TtlMap<DestinationBucket>, key: string, kind: DestinationKind) =>
+  buckets.getOrCreate(key, () => new DestinationBucket(kind, key), LIMIT_TTL_MS)
 
 const toAddressStart = (address: DestinationBucket, start: LimitStart): AddressStart =>
   'permit' in start ? { permit: new BucketPermit(address, start.permit) } : start

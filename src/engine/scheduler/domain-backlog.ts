@@ -7,6 +7,8 @@ type Group<R> = { readonly domain: string; rows: R[] }
  */
 export class DomainBacklog<R extends { readonly text: string }> {
   readonly #groups = new Map<string, Group<R>>()
+  /** Goes on after the group taken last: a new iterator would skip all that were taken before it. */
+  #order = this.#groups.values()
   /** How many of the first groups may be taken; later ones still grow. */
   #released = 0
 
@@ -38,8 +40,8 @@ export class DomainBacklog<R extends { readonly text: string }> {
 
   /** Removes and returns at most `sizeMax` rows of the group that has waited longest. */
   take(sizeMax: number): readonly R[] {
-    const [group] = this.#groups.values()
-    if (group === undefined || this.#released === 0) return []
+    const group = this.#released === 0 ? undefined : this.#nextGroup()
+    if (group === undefined) return []
     this.#groups.delete(group.domain)
     if (group.rows.length <= sizeMax) {
       this.#released--
@@ -50,6 +52,13 @@ export class DomainBacklog<R extends { readonly text: string }> {
     this.#groups.set(group.domain, { domain: group.domain, rows: group.rows.slice(sizeMax) })
     if (this.#released < this.#groups.size) this.#released--
     return rows
+  }
+
+  #nextGroup(): Group<R> | undefined {
+    const next = this.#order.next()
+    if (next.done !== true) return next.value
+    this.#order = this.#groups.values()
+    return this.#order.next().value
   }
 }
 

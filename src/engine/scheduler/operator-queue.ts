@@ -67,7 +67,13 @@ export class OperatorQueue<R> {
     const { egress, task } = pending
     const mxKey = mxGroupKey(task.exchangers[0].route)
     const key = batchKey(mxKey, egress)
-    const batch = this.#batches.get(key) ?? { mxKey, egress, ...NEW_BATCH, rows: [] }
+    const batch = this.#batches.get(key) ?? {
+      mxKey,
+      egress,
+      rows: [],
+      lastAt: now,
+      isGathering,
+    }
     if (batch.rows.push(pending) === 1) this.#batches.set(key, batch)
     batch.lastAt = now
     batch.isGathering = isGathering
@@ -274,8 +280,6 @@ function groupByRun<R>(rows: readonly PendingRow<R>[]): Map<R, PendingRow<R>[]> 
   }
   return groups
 }
-
-const NEW_BATCH = { lastAt: 0, isGathering: false }
 
 /** No host name contains a space. */
 const batchKey = (mxKey: string, egress: string | null) =>

@@ -253,9 +253,7 @@ export class Scheduler {
       if (queue.workers(egress) > 0) isOpen = true
       while (queue.workers(egress) < sessionsMax) {
         if (queue.isEmpty) return
-        if (this.#workers >= this.#options.concurrency || this.#isFull) {
-          return void this.#waitingQueues.add(queue)
-        }
+        if (!this.#hasFreeWorker) return void this.#waitingQueues.add(queue)
         const pausedMs = this.#getPauseMs(egress, operator)
         const isPaused = pausedMs > PAUSE_MIN_MS
         if (isPaused) this.#resumeLater(queue, pausedMs)
@@ -271,8 +269,9 @@ export class Scheduler {
     if (!isOpen && this.#resumptions.has(queue)) this.#shrink(queue)
   }
 
-  get #isFull(): boolean {
-    return this.#options.isFull?.() ?? false
+  get #hasFreeWorker(): boolean {
+    const isFull = this.#options.isFull?.() ?? false
+    return this.#workers < this.#options.concurrency && !isFull
   }
 
   /**
@@ -380,8 +379,10 @@ export class Scheduler {
   }
 
   #dispatchWaiting() {
+    // Before the loop too, because an iterator skips the removed queues one by one.
+    if (!this.#hasFreeWorker) return
     for (const waiting of this.#waitingQueues) {
-      if (this.#workers >= this.#options.concurrency || this.#isFull) break
+      if (!this.#hasFreeWorker) return
       this.#waitingQueues.delete(waiting)
       this.#dispatch(waiting)
     }
