@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
+import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import { TABLES } from '../../src/db/schema.ts'
@@ -105,7 +106,11 @@ const idle: string[] = []
 export async function tempPostgres(): Promise<string> {
   const url = idle.pop() ?? (await createPostgres())
   onTestFinished(async () => {
-    if (await empty(statement => ask(url, statement))) idle.push(url)
+    const client = new pg.Client(url)
+    await client.connect()
+    const ask: Ask = async statement => (await client.query<UsedTable>(statement)).rows
+    const isEmpty = await empty(ask).finally(() => client.end())
+    if (isEmpty) idle.push(url)
   })
   return url
 }
