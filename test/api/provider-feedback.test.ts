@@ -331,7 +331,7 @@ describe.each(PROVIDER_NAMES)('a changed request of %s', provider => {
         if (!isAccepted || SIGNED_BODY.includes(provider)) return
         expect(changed).toBe(text)
       }),
-      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length) },
+      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length, 40) },
     )
     expect(await stored()).toEqual(before)
     expect(lines.filter(({ level }) => level === 'error')).toEqual([])

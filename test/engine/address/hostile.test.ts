@@ -212,7 +212,7 @@ describe('compared with another parser', () => {
         if (text.startsWith('"')) return
         expect({ text, taken: ours }).toEqual({ text, taken: theirs })
       }),
-      { numRuns: runs(20_000) },
+      { numRuns: runs(20_000, 40) },
     )
   })
 })

@@ -225,7 +225,7 @@ test('mutated reports never throw and never give invalid kinds', async () => {
         }
       },
     ),
-    { numRuns: runs(10_000) },
+    { numRuns: runs(10_000, 40) },
   )
 })
 
