@@ -92,6 +92,8 @@ export function composeEngine(
   const { resolver, check, close } = composeCheckedResolver(config, { ...externalDeps, clock })
   const lists = options.lists ?? openLists(listFiles(config))
   const cluster = options.cluster ?? null
+  // A Map, because a look-up in an object makes each name of an operator a name of a property.
+  const operatorSettings = new Map(Object.entries(config.operators))
   const probeDeps = {
     resolver,
     clock,
@@ -107,7 +109,8 @@ export function composeEngine(
       row: limitsFor('', config),
       ...destinationLimitsFor(config),
       share: cluster?.rateStates ?? null,
-      isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
+      isKnown: operator =>
+        lists.operators.isKnown(operator) || hasOwnLimits(operatorSettings.get(operator)),
       hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,
     }),
   }
@@ -119,6 +122,7 @@ export function composeEngine(
     egressPool: composeEgressPool(config, probeDeps, {
       dial: externalDeps.dial ?? tcpDial,
       cluster,
+      operatorSettings,
       learned: new LearnedReplies({ clock, log, store: options.learnedReplies ?? null }),
     }),
     lists,
@@ -171,13 +175,10 @@ function composeSignals(
 const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
   dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
-const operatorSettings = ({ operators }: Config, operator: string) =>
-  Object.hasOwn(operators, operator) ? operators[operator] : undefined
+type OperatorSettings = Config['operators'][string]
 
-function hasOwnLimits(config: Config, operator: string): boolean {
-  const settings = operatorSettings(config, operator)
-  return settings?.sessionsPerOperator != null || settings?.sessionsPerSecond != null
-}
+const hasOwnLimits = (settings: OperatorSettings | undefined): boolean =>
+  settings?.sessionsPerOperator != null || settings?.sessionsPerSecond != null
 
 function composeEgressPool(
   config: Config,
@@ -185,17 +186,18 @@ function composeEgressPool(
   {
     dial,
     cluster,
+    operatorSettings,
     learned,
   }: {
     readonly dial: Dial | ((egress: EgressConfig) => Dial)
     readonly cluster: ClusterDeps | null
+    readonly operatorSettings: ReadonlyMap<string, OperatorSettings>
     readonly learned: LearnedReplies
   },
 ): EgressPool {
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllCache(probeDeps.clock, store)
-  const settingsFor = (operator: string) => operatorSettings(config, operator)
-  const limits = createLimits(config, settingsFor)
+  const limits = createLimits(config, operator => operatorSettings.get(operator))
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const identity = {
@@ -217,7 +219,7 @@ function composeEgressPool(
     names: cluster.egresses,
     isRefused: (key: RateKey) => cluster.rateStates.refusal(key) !== null,
   }
-  const allowed = (operator: string) => settingsFor(operator)?.egresses ?? null
+  const allowed = (operator: string) => operatorSettings.get(operator)?.egresses ?? null
   const sharesLists = (operator: string) => !probeDeps.destinationLimits.includes(operator)
   return new EgressPool(probers, allowed, others, sharesLists)
 }

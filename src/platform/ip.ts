@@ -74,7 +74,7 @@ export function rateLimitIp(ip: string): string {
 
 /** Returns the network of an address: its /24 for IPv4, its /64 for IPv6. */
 export const networkOf = (ip: string): string =>
-  isIP(ip) === 4 ? ip.replace(/(?<!\d)\d+$/, '0/24') : rateLimitIp(ip)
+  isIP(ip) === 4 ? `${ip.slice(0, ip.lastIndexOf('.'))}.0/24` : rateLimitIp(ip)
 
 const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
 

@@ -19,8 +19,13 @@ export const systemRandom: Random = {
   },
 }
 
+let loaded: typeof import('node:crypto') | null = null
+
 /** Loaded on first use: it takes 5 ms, and many commands need nothing random. */
-const nodeCrypto = () => process.getBuiltinModule('node:crypto')
+function nodeCrypto() {
+  loaded ??= process.getBuiltinModule('node:crypto')
+  return loaded
+}
 
 /** Random bytes are fetched in bulk: each call costs more than the bytes it returns. */
 const POOL_LENGTH = 4_096

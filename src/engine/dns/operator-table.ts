@@ -103,6 +103,7 @@ type MxOperatorTable = {
 
 /** Returns the operator with the longest suffix that matches `host`, in lower case. */
 function operatorBySuffix({ bySuffix }: MxOperatorTable, host: string): MxOperator | undefined {
+  if (bySuffix.size === 0) return undefined
   for (let suffix = host; suffix !== ''; suffix = afterDot(suffix)) {
     const known = bySuffix.get(suffix)
     if (known) return known

@@ -53,25 +53,27 @@ const DEFAULT: RateLimits = {
  */
 const STRICT: Partial<RateLimits> = { sessionsMax: 1, recipientsPerSession: 5, unknownStreakMax: 3 }
 
-const ROWS: Readonly<Record<string, Partial<RateLimits>>> = {
-  google: { sessionsMax: 5, recipientsPerSession: 50, recipientsPerTransaction: 50 },
-  // AS780090: a second recipient in a transaction is refused, or belongs to "multiple regions".
-  outlook: { recipientsPerTransaction: 1 },
-  'microsoft-365': { recipientsPerTransaction: 1 },
-  yahoo: { sessionsMax: 1 },
-  'yahoo-japan': { sessionsMax: 1, recipientsPerSession: 5 },
-  icloud: { recipientsPerSession: 5 },
-  barracuda: { recipientsPerSession: 10 },
-  gmx: { sessionsMax: 1, recipientsPerSession: 10 },
-  orange: { sessionsMax: 1, recipientsPerSession: 10 },
-  tencent: { sessionsMax: 1, recipientsPerSession: 5 },
-  netease: { sessionsMax: 1, recipientsPerSession: 5 },
-  kpn: { sessionsMax: 1, recipientsPerSession: 5 },
-  netvigator: { sessionsMax: 1, recipientsPerSession: 5 },
-  godaddy: STRICT,
-  titan: STRICT,
-  mxroute: STRICT,
-}
+const ROWS: ReadonlyMap<string, Partial<RateLimits>> = new Map(
+  Object.entries<Partial<RateLimits>>({
+    google: { sessionsMax: 5, recipientsPerSession: 50, recipientsPerTransaction: 50 },
+    // AS780090: a second recipient in a transaction is refused, or belongs to "multiple regions".
+    outlook: { recipientsPerTransaction: 1 },
+    'microsoft-365': { recipientsPerTransaction: 1 },
+    yahoo: { sessionsMax: 1 },
+    'yahoo-japan': { sessionsMax: 1, recipientsPerSession: 5 },
+    icloud: { recipientsPerSession: 5 },
+    barracuda: { recipientsPerSession: 10 },
+    gmx: { sessionsMax: 1, recipientsPerSession: 10 },
+    orange: { sessionsMax: 1, recipientsPerSession: 10 },
+    tencent: { sessionsMax: 1, recipientsPerSession: 5 },
+    netease: { sessionsMax: 1, recipientsPerSession: 5 },
+    kpn: { sessionsMax: 1, recipientsPerSession: 5 },
+    netvigator: { sessionsMax: 1, recipientsPerSession: 5 },
+    godaddy: STRICT,
+    titan: STRICT,
+    mxroute: STRICT,
+  }),
+)
 
 /**
  * Returns the initial limits of an operator: its own overrides first, then the global ones, then
@@ -82,7 +84,7 @@ export function limitsFor(
   globalOverrides: RateLimitOverrides,
   operatorOverrides?: RateLimitOverrides,
 ): RateLimits {
-  const row = { ...DEFAULT, ...ROWS[operator] }
+  const row = { ...DEFAULT, ...ROWS.get(operator) }
   const override = <K extends keyof RateLimitOverrides>(key: K) =>
     operatorOverrides?.[key] ?? globalOverrides[key]
   const recipientsPerSession = override('recipientsPerSession') ?? row.recipientsPerSession
@@ -132,7 +134,7 @@ export function createLimits(
   const common = limitsFor('', globalOverrides)
   return operator => {
     const overrides = overridesFor(operator)
-    const isCommon = overrides === undefined && ROWS[operator] === undefined
+    const isCommon = overrides === undefined && !ROWS.has(operator)
     return isCommon ? common : limitsFor(operator, globalOverrides, overrides)
   }
 }

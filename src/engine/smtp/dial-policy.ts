@@ -15,9 +15,10 @@ export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => 
     const family = isIP(ip)
     // A zone (`fe80::1%lo`) names an interface of this machine, which BlockList does not handle.
     if (family === 0 || ip.includes('%')) return false
+    // First, because a BlockList creates an object for each address.
+    if (family === 4 && !isSpecialIpv4(ip)) return true
     if (allowed.check(ip, family === 4 ? 'ipv4' : 'ipv6')) return true
-    if (family === 4) return !SPECIAL_IPV4().check(ip, 'ipv4')
-    return GLOBAL_IPV6().check(ip, 'ipv6') && !SPECIAL_IPV6().check(ip, 'ipv6')
+    return family === 6 && GLOBAL_IPV6().check(ip, 'ipv6') && !SPECIAL_IPV6().check(ip, 'ipv6')
   }
 }
 
@@ -51,7 +52,7 @@ function toBlockList(texts: readonly string[]): BlockList {
 }
 
 /** The IANA IPv4 special-purpose registry (RFC 6890), multicast, and internal ranges of clouds. */
-const SPECIAL_IPV4 = ranges(
+const SPECIAL_IPV4 = [
   '0.0.0.0/8', // this network, RFC 791; 0.0.0.0 reaches this machine
   '10.0.0.0/8', // private, RFC 1918
   '100.64.0.0/10', // carrier-grade NAT, RFC 6598; metadata of Alibaba
@@ -71,7 +72,21 @@ const SPECIAL_IPV4 = ranges(
   '203.0.113.0/24', // documentation
   '224.0.0.0/4', // multicast
   '240.0.0.0/4', // reserved; 255.255.255.255 is broadcast
-)
+].map(range => {
+  const [ip = '', length] = range.split('/')
+  return { first: toNumber(ip), size: 2 ** (32 - Number(length)) }
+})
+
+/** Whether a valid IPv4 address is in one of these ranges. */
+function isSpecialIpv4(ip: string): boolean {
+  const address = toNumber(ip)
+  return SPECIAL_IPV4.some(({ first, size }) => address >= first && address < first + size)
+}
+
+/** Returns the 32 bits of a valid IPv4 address as a number. */
+function toNumber(ip: string): number {
+  return ip.split('.').reduce((bits, part) => bits * 256 + Number(part), 0)
+}
 
 /**
  * All that IANA assigns as global unicast. This excludes ::, ::1, IPv4-compatible ::/96, mapped
