@@ -50,12 +50,24 @@ export class DnsPause {
 /** A check that is due runs with the next query, which takes a moment. */
 const WAIT_MIN_MS = SECOND
 
-/** Returns how long rows wait for the next check, in ms; null while the answers are trusted. */
-export const dnsWaitMs = (check: ResolverCheck | null): number | null =>
-  check === null || check.failure === null ? null : Math.max(WAIT_MIN_MS, check.dueInMs)
+/**
+ * Returns how long a row whose lookup failed waits for the next check, in ms; null if the check does
+ * not fail, and it is known that only the domain has trouble.
+ */
+export function dnsWaitMs(check: ResolverCheck | null): number | null {
+  if (check === null) return null
+  if (check.failure === null) return check.isInDoubt ? WAIT_MIN_MS : null
+  return Math.max(WAIT_MIN_MS, check.dueInMs)
+}
 
-/** Whether an address has a result only because an answer of the DNS server was not trusted. */
+/** Whether an address has a result only because the lookup failed or its answer was not trusted. */
+export const hasNoRoute = (prepared: PreparedAddress) => unknownRouteOf(prepared) !== null
+
+/** Whether an address has a result only because the DNS check fails. */
 export const isUntrusted = (prepared: PreparedAddress) =>
-  'result' in prepared &&
-  prepared.result.evidence.route?.kind === 'unknown' &&
-  prepared.result.evidence.route.detail !== undefined
+  unknownRouteOf(prepared)?.detail !== undefined
+
+function unknownRouteOf(prepared: PreparedAddress) {
+  const route = 'result' in prepared ? prepared.result.evidence.route : null
+  return route?.kind === 'unknown' ? route : null
+}

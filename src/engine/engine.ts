@@ -9,7 +9,7 @@ import { SharedDeadlines, SharedSignals, withDeadline } from './deadline.ts'
 import type { MxOperator } from './dns/operators.ts'
 import type { ResolverCheck } from './dns/resolver-check.ts'
 import { addressesOf, cachedAddressesOf, type Route } from './dns/route.ts'
-import { isUntrusted } from './dns-pause.ts'
+import { hasNoRoute, isUntrusted } from './dns-pause.ts'
 import type { EgressPool } from './probe/egress-pool.ts'
 import { catchAllKey, type RouteWithHost } from './probe/mx-groups.ts'
 import {
@@ -220,13 +220,13 @@ export class Engine {
     if (sandbox) return { result: sandboxResult(clock, email) }
     const prepared = this.#prepare(email, options, LIST_MODE)
     const complete = (one: PreparedAddress) =>
-      hasFailed(one) || isUntrusted(one)
+      hasFailed(one) || hasNoRoute(one)
         ? this.#routeAgain(email, options, one)
         : this.#completeRoute(one, options)
     return 'then' in prepared ? prepared.then(complete) : complete(prepared)
   }
 
-  /** Repeats a route that failed internally, or whose DNS answer is not trusted. */
+  /** Repeats a route that failed internally, or because the DNS check fails. */
   async #routeAgain(
     email: string,
     options: RouteOptions,
@@ -236,10 +236,20 @@ export class Engine {
     for (let faults = 1; faults < FAULTS_MAX && hasFailed(prepared); faults++) {
       prepared = await this.#prepare(email, options, LIST_MODE)
     }
-    while (isUntrusted(prepared) && (await options.dnsPause?.wait()) === true) {
+    while (
+      (isUntrusted(prepared) || (await this.#metDnsOutage(prepared, options))) &&
+      (await options.dnsPause?.wait()) === true
+    ) {
       prepared = await this.#prepare(email, options, LIST_MODE)
     }
     return this.#completeRoute(prepared, options)
+  }
+
+  /** Whether a lookup of a list that waits failed because the DNS server answers no query. */
+  async #metDnsOutage(prepared: PreparedAddress, { dnsPause, signal }: RouteOptions) {
+    const check = this.#deps.resolverCheck
+    if (check === null || dnsPause === undefined || !hasNoRoute(prepared)) return false
+    return orOnAbort(check.isSilent(), signal, false)
   }
 
   /** Adds signals to a result, and the cached answer to a task. */

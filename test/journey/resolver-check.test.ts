@@ -205,11 +205,59 @@ describe('a stream of addresses', () => {
     expect(server.packets.filter(packet => packet === 'MX gmail.com')).toHaveLength(21)
   })
 
-  test('does not wait if `wait` is false', async () => {
-    const { engine } = engineOn((await startLyingServer(NXDOMAIN_FOR_ALL)).address)
+  test.each<[string, FalseReply]>([
+    ['is silent', () => 'silence'],
+    ['fails', () => ({ flags: 2 })],
+    ['refuses queries', () => ({ flags: 5 })],
+  ])('waits while the DNS server %s, and loses no row', async (_, outage) => {
+    const server = await startLyingServer(null)
+    const clock = fakeClock()
+    const { engine, lines } = engineOn(server.address, { clock })
     const results: Result[] = []
-    await collect(engine.verifyMany(ROWS, { wait: false }), results)
-    expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
+    const outageStarted = Promise.withResolvers<void>()
+    const rows = async function* () {
+      yield* ROWS.slice(0, 10)
+      await outageStarted.promise
+      yield* ROWS.slice(10)
+    }
+    const run = collect(engine.verifyMany(rows()), results)
+    const pass = (isDone: () => boolean) =>
+      letTimePass(clock, isDone, { stepMs: 20, maxMs: MINUTE, skips: false })
+    await pass(() => results.length === 10)
+    server.falseReply = outage
+    outageStarted.resolve()
+    await pass(() => engine.resolverCheck?.failure?.kind === 'silent')
+    expect(results.length).toBeLessThan(100)
+    server.falseReply = null
+    await pass(() => results.length === 100)
+    await run
+    const reasons = new Map(results.map(({ email, verdict }) => [email, verdict.reason]))
+    expect(ROWS.map(row => reasons.get(row))).toEqual(ROWS.map(reasonOf))
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
+  })
+
+  test('does not wait for a domain whose name servers fail', async () => {
+    const server = await startLyingServer(({ name }) => (name === 'd0.com' ? { flags: 2 } : null))
+    const clock = fakeClock()
+    const { engine } = engineOn(server.address, { clock })
+    const results: Result[] = []
+    const run = collect(engine.verifyMany(['ann-1@d0.com']), results)
+    await letTimePass(clock, () => results.length === 1, {
+      stepMs: 20,
+      maxMs: 5 * SECOND,
+      skips: false,
+    })
+    await run
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(['dns_error'])
+  })
+
+  test('does not wait if `wait` is false', async () => {
+    for (const falseReply of [NXDOMAIN_FOR_ALL, () => ({ flags: 2 })]) {
+      const { engine } = engineOn((await startLyingServer(falseReply)).address)
+      const results: Result[] = []
+      await collect(engine.verifyMany(ROWS, { wait: false }), results)
+      expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
+    }
   })
 })
 

@@ -1,8 +1,8 @@
 import type { DnsAnswer, DnsFault, RecordType, Resolver } from '../../engine/dns/resolver.ts'
 import {
-  type CheckFailure,
   type CheckResult,
   evaluateCheckAnswers,
+  type FalseAnswers,
   randomAbsentName,
 } from '../../engine/dns/resolver-check.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -106,7 +106,7 @@ const TODO = {
     'A captive portal, filter, VPN or sandbox intercepts DNS. Set another server with --dns. In a private network, set names that exist in it with --dns-check-names.',
   invented:
     'This server invents addresses for domains that do not exist, which makes blocklists report every address as listed. Set another server with --dns.',
-} as const satisfies Record<CheckFailure['kind'], string>
+} as const satisfies Record<FalseAnswers['kind'], string>
 
 function unresponsive({ server, faults }: ServerCheck, anyAnswers: boolean): Finding {
   const says = `${server} does not resolve names: ${describeFaults(faults)}`

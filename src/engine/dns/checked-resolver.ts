@@ -14,6 +14,7 @@ import type { CheckFailure, ResolverCheck } from './resolver-check.ts'
  * A resolver that returns negative answers (NXDOMAIN and NODATA) only while the check of `inner`
  * passes; otherwise they become a `server` fault. The check runs in parallel with the first query.
  * Records do not wait for the first check, but also become a fault while `inner` invents answers.
+ * While `inner` answers no query, a failed lookup says so.
  * Special-use names, which the public DNS does not resolve, are exempt from the check.
  */
 export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Resolver {
@@ -31,9 +32,14 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
       if (failure !== null) return untrusted(failure)
     }
     // If a check is running, its result applies, because its queries were sent before this one.
-    const before = check.isRunning ? null : check.failure
+    const before = check.isRunning || check.failure?.kind === 'silent' ? null : check.failure
     const { made } = check
     const answer = await inner.resolve(name, type, signal)
+    if ('fault' in answer && !isNegative(answer)) {
+      if (answer.isOurs !== true && signal?.aborted !== true) check.noteFailedLookup()
+      return check.failure?.kind === 'silent' ? untrusted(check.failure) : answer
+    }
+    check.noteAnswer()
     if ('records' in answer) {
       if (check.failure?.kind === 'invented') return untrusted(check.failure)
       // A server that denies mail of every domain may still know their addresses.

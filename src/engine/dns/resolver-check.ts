@@ -15,9 +15,14 @@ const FAILED_MS = 30 * SECOND
 const ABSENT_IN_A_ROW_MAX = 20
 /** Enough for the second server to answer if the first does not reply. */
 const TIMEOUT_MS = 3 * SECOND
+/**
+ * After a lookup failed, a query that is answered within this time shows that only its domain has
+ * trouble.
+ */
+const NEXT_ANSWER_MS = 2 * SECOND
 
 /** Why the answers of a resolver are not trusted. */
-export type CheckFailure = {
+export type FalseAnswers = {
   /**
    * `missing`: a name that must exist does not, so negative answers are not trusted.
    * `invented`: a name that cannot exist does, so no answer is trusted.
@@ -26,6 +31,9 @@ export type CheckFailure = {
   /** An explanation for people. */
   readonly detail: string
 }
+
+/** Why a resolver is of no use. `silent`: it answers no query; the next answer ends this state. */
+export type CheckFailure = FalseAnswers | { readonly kind: 'silent'; readonly detail: string }
 
 type ResolverCheckOptions = {
   /** The resolver to check. */
@@ -41,7 +49,8 @@ type ResolverCheckOptions = {
  * Checks whether a resolver is trustworthy: captive portals, filters, VPNs and sandboxes deny names
  * that exist, or invent addresses. The check queries names that must exist and a random one that
  * must not. It runs at most once per 10 minutes and per 20 consecutive domains without mail, and
- * every 30 seconds while it fails. Each run takes one query per name and one more.
+ * every 30 seconds while it fails. Each run takes one query per name and one more. It also tells a
+ * resolver that answers nothing from one domain whose name servers fail.
  */
 export class ResolverCheck {
   readonly #options: ResolverCheckOptions
@@ -52,6 +61,15 @@ export class ResolverCheck {
   #absentInARow = 0
   #made = 0
   #isClosed = false
+  /** Whether the last check had no answer: one of a private network may answer none of its queries. */
+  #isUnanswered = false
+  #answers = 0
+  /** Called at the next answer. */
+  #onAnswer: (() => void) | null = null
+  /** The search for the cause of a failed lookup. */
+  #search: Promise<void> | null = null
+  /** When a check found last that only a domain had trouble, monotonic ms. */
+  #clearedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ResolverCheckOptions) {
     this.#options = options
@@ -117,6 +135,39 @@ export class ResolverCheck {
     this.expire()
   }
 
+  /** Records an answer to any query: records, or that there are none. */
+  noteAnswer(): void {
+    this.#answers++
+    this.#onAnswer?.()
+    if (this.#failure?.kind !== 'silent') return
+    this.#setFailure(null)
+    this.expire()
+  }
+
+  /**
+   * Records a lookup that failed. If no other query is answered for a moment, a check tells whether
+   * the resolver answers at all; at most every 30 seconds.
+   */
+  noteFailedLookup(): void {
+    const { clock } = this.#options
+    if (this.#search !== null || this.#failure !== null || this.#isClosed) return
+    if (clock.monotonicNow() - this.#clearedAt < FAILED_MS) return
+    this.#search = this.#findSilence().finally(() => {
+      this.#search = null
+    })
+  }
+
+  /** Whether it is not known yet why a lookup failed. */
+  get isInDoubt(): boolean {
+    return this.#search !== null
+  }
+
+  /** Returns whether the resolver answers nothing, as soon as that is known. */
+  async isSilent(): Promise<boolean> {
+    await this.#search
+    return this.#failure?.kind === 'silent'
+  }
+
   /** Calls back when the result changes; the returned function unsubscribes. */
   onChange(listener: (failure: CheckFailure | null) => void): () => void {
     this.#listeners.add(listener)
@@ -127,6 +178,29 @@ export class ResolverCheck {
   close(): void {
     this.#isClosed = true
     this.#listeners.clear()
+    this.#onAnswer?.()
+  }
+
+  async #findSilence(): Promise<void> {
+    const { clock } = this.#options
+    const answers = this.#answers
+    await new Promise<void>(resolve => {
+      const cancel = clock.after(NEXT_ANSWER_MS, resolve)
+      this.#onAnswer = () => {
+        cancel()
+        resolve()
+      }
+    })
+    this.#onAnswer = null
+    // An answer after the start of that check says nothing about the time since.
+    await this.#running
+    if (this.#answers > answers || this.#isClosed) return
+    this.expire()
+    this.startIfDue()
+    await this.#running
+    if (this.#answers > answers) return
+    if (this.#isUnanswered) this.#setFailure(SILENT)
+    else if (this.#failure === null) this.#clearedAt = clock.monotonicNow()
   }
 
   async #run(): Promise<void> {
@@ -139,19 +213,28 @@ export class ResolverCheck {
   }
 
   #conclude(result: CheckResult): void {
-    const { clock, log } = this.#options
-    const failure = typeof result === 'string' ? null : result
-    const isNew = failure?.detail !== this.#failure?.detail
-    this.#failure = failure
+    const { clock } = this.#options
     this.#made++
     this.#absentInARow = 0
     this.#dueAt = clock.monotonicNow() + (result === 'passed' ? PASSED_MS : FAILED_MS)
+    this.#isUnanswered = result === 'silent'
+    const isStillSilent = this.#isUnanswered && this.#failure?.kind === 'silent'
+    if (typeof result !== 'string') this.#setFailure(result)
+    else if (!isStillSilent) this.#setFailure(null)
+  }
+
+  #setFailure(failure: CheckFailure | null): void {
+    const isNew = failure?.detail !== this.#failure?.detail
+    this.#failure = failure
     if (!isNew || this.#isClosed) return
+    const { log } = this.#options
     if (failure === null) writeLog(log, ENGINE_LOG.dnsCheckPassed)
     else writeLog(log, ENGINE_LOG.dnsCheckFailed, {}, describeFailure(failure))
     for (const listener of [...this.#listeners]) listener(failure)
   }
 }
+
+const SILENT: CheckFailure = { kind: 'silent', detail: 'the DNS server answers no query' }
 
 const describeFailure = ({ detail }: CheckFailure) =>
   `${detail}. To find the cause, run "ev doctor". The check is repeated every ` +
@@ -159,9 +242,9 @@ const describeFailure = ({ detail }: CheckFailure) =>
 
 /**
  * `unanswered`: no name that must exist was answered, as by a server of a closed network. Its
- * answers are trusted.
+ * answers are trusted. `silent`: no query was answered.
  */
-export type CheckResult = CheckFailure | 'passed' | 'unanswered'
+export type CheckResult = FalseAnswers | 'passed' | 'unanswered' | 'silent'
 
 /** Queries the names and a random one in parallel. */
 async function sendCheckQueries(
@@ -204,12 +287,11 @@ export function evaluateCheckAnswers(
     const isNoName = 'fault' in answer && answer.fault === 'no-name'
     return fail('missing', `says that ${name} ${isNoName ? 'does not exist' : 'accepts no mail'}`)
   }
-  return known.length === 0 || known.some(([, answer]) => 'records' in answer)
-    ? 'passed'
-    : 'unanswered'
+  if (known.length === 0 || known.some(([, answer]) => 'records' in answer)) return 'passed'
+  return isNegative(invented) ? 'unanswered' : 'silent'
 }
 
-const fail = (kind: CheckFailure['kind'], does: string): CheckFailure => ({
+const fail = (kind: FalseAnswers['kind'], does: string): FalseAnswers => ({
   kind,
   detail: `the DNS server ${does}, so its answers are not trusted`,
 })

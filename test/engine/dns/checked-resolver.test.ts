@@ -6,7 +6,7 @@ import type { RecordType } from '../../../src/engine/dns/resolver.ts'
 import { ResolverCheck } from '../../../src/engine/dns/resolver-check.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { CHECK_NAMES } from '../../../src/platform/domain-names.ts'
-import { fakeClock } from '../../support/clock.ts'
+import { type FakeClock, fakeClock, letTimePass } from '../../support/clock.ts'
 import { recordingLog } from '../../support/log.ts'
 import { type NameServerReply, nameServer } from '../../support/name-server.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -244,5 +244,121 @@ describe('a resolver with false answers', () => {
     await dns.arrived(5)
     caller.abort()
     expect(await answer).toEqual({ fault: 'timeout' })
+  })
+})
+
+describe('a resolver that answers no query', () => {
+  const SILENT = { fault: 'server', detail: 'the DNS server answers no query' }
+  const silence: Says = () => 'silence'
+
+  /** Moves the clock on until the promise settles. */
+  async function settled<T>(clock: FakeClock, run: Promise<T>): Promise<T> {
+    let isSettled = false
+    const done = run.finally(() => {
+      isSettled = true
+    })
+    await letTimePass(clock, () => isSettled, { stepMs: 50, maxMs: MINUTE, skips: false })
+    return done
+  }
+
+  test('is found by a check after a lookup failed, and trusted again with its next answer', async () => {
+    const { ask, server, clock, check, lines } = await checked()
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+    server.says = silence
+    expect(await settled(clock, ask('b.com'))).toEqual({ fault: 'timeout' })
+    expect(await settled(clock, check.isSilent())).toBe(true)
+    expect(await settled(clock, ask('c.com'))).toEqual(SILENT)
+    server.says = truth
+    expect(await ask('there.com')).toEqual(FOUND)
+    expect(check.failure).toBeNull()
+    expect(await ask('d.com')).toEqual({ fault: 'no-name' })
+    expect(lines.map(({ level, message }) => [level, message.split('.')[0]])).toEqual([
+      ['warn', 'DNS check failed: the DNS server answers no query'],
+      ['info', expect.stringContaining('The DNS server passes the check again')],
+    ])
+  })
+
+  test('is found if it refuses or fails at once', async () => {
+    const { ask, clock, check } = await checked(() => SERVFAIL)
+    const answers = Array.from({ length: 50 }, (_, i) => ask(`${i}.com`))
+    expect(await settled(clock, Promise.all(answers))).toEqual(Array(50).fill({ fault: 'server' }))
+    expect(await settled(clock, check.isSilent())).toBe(true)
+  })
+
+  test('is found although its check started before it fell silent', async () => {
+    const { ask, server, clock, check } = await checked((name, type) =>
+      name === 'there.com' ? truth(name, type) : 'silence',
+    )
+    expect(await ask('there.com')).toEqual(FOUND)
+    server.says = silence
+    await settled(clock, ask('b.com'))
+    expect(await settled(clock, check.isSilent())).toBe(true)
+  })
+
+  test('is asked again every 30 seconds', async () => {
+    const { ask, server, clock, check } = await checked(silence)
+    await settled(clock, ask('a.com'))
+    await settled(clock, check.isSilent())
+    const { made } = check
+    const caller = new AbortController()
+    await settled(clock, check.nextResult(caller.signal))
+    expect([check.made, check.failure?.kind]).toEqual([made + 1, 'silent'])
+    server.says = truth
+    expect(await settled(clock, check.nextResult(caller.signal))).toBeNull()
+  })
+
+  test('is not one whose other answers arrive', async () => {
+    const { ask, clock, check, packets } = await checked((name, type) =>
+      name === 'dead.com' ? SERVFAIL : truth(name, type),
+    )
+    await check.result()
+    expect(await ask('dead.com')).toEqual({ fault: 'server' })
+    const isSilent = check.isSilent()
+    expect(await ask('a.com')).toEqual({ fault: 'no-name' })
+    expect(await isSilent).toBe(false)
+    // Four of the first check, three attempts for dead.com.
+    expect(packets).toHaveLength(4 + 3 + 1)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is not one that passes the check, which is not repeated for each failed lookup', async () => {
+    const { ask, clock, check } = await checked((name, type) =>
+      name.startsWith('dead') ? SERVFAIL : truth(name, type),
+    )
+    await check.result()
+    for (let i = 0; i < 5; i++) {
+      expect(await settled(clock, ask(`dead${i}.com`))).toEqual({ fault: 'server' })
+      expect(await settled(clock, check.isSilent())).toBe(false)
+    }
+    expect(check.made).toBe(2)
+    await clock.advance(30 * SECOND)
+    await ask('dead9.com')
+    expect(await settled(clock, check.isSilent())).toBe(false)
+    expect(check.made).toBe(3)
+  })
+
+  test('is not one of a private network that answers for a domain of its own', async () => {
+    const { ask, server, clock, check, lines } = await checked((name, type) =>
+      name === 'there.com' ? truth(name, type) : SERVFAIL,
+    )
+    expect(await settled(clock, ask('gone.com'))).toEqual({ fault: 'server' })
+    expect(await settled(clock, check.isSilent())).toBe(true)
+    expect(await ask('there.com')).toEqual(FOUND)
+    expect(check.failure).toBeNull()
+    server.says = truth
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
+  })
+
+  test('an aborted lookup and the end of the engine start no check', async () => {
+    const { resolver, clock, check, dns } = await checked(silence)
+    const caller = new AbortController()
+    const answer = resolver.resolve('a.com', 'MX', caller.signal)
+    await dns.arrived(5)
+    caller.abort()
+    expect(await answer).toEqual({ fault: 'timeout' })
+    expect(check.isInDoubt).toBe(false)
+    await settled(clock, resolver.resolve('b.com', 'MX'))
+    check.close()
+    expect(await check.isSilent()).toBe(false)
   })
 })
