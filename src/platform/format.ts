@@ -36,8 +36,8 @@ export function formatPercent(part: number, total: number): string {
   const share = total === 0 ? 0 : (100 * part) / total
   if (share === 0 || share === 100) return `${share}%`
   if (share < 0.05) return '< 0.1%'
-  const shown = share < 100 ? Math.min(share, 99.9) : share
-  return `${shown.toLocaleString('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })}%`
+  const tenths = Math.round(10 * (share < 100 ? Math.min(share, 99.9) : share))
+  return `${formatNumber(Math.floor(tenths / 10))}.${tenths % 10}%`
 }
 
 /** `98%`, rounded down: `100%` only when all is done. */

@@ -45,6 +45,8 @@ test.each([
   [1, 1_000, '0.1%'],
   [19_999, 20_000, '99.9%'],
   [3, 2, '150.0%'],
+  [29, 2_000, '1.5%'],
+  [12_345, 1, '1,234,500.0%'],
 ])('%d of %d is %s: 0% is nothing, and 100% is the whole', (part, total, text) => {
   expect(formatPercent(part, total)).toBe(text)
 })
