@@ -29,18 +29,20 @@ export class SharedStrings {
   #size = 0
   #bytes = 0
   readonly #bytesMax: number
+  readonly #textsMax: number
 
-  constructor(bytesMax = MEMORY_BYTES_MAX) {
+  constructor({ bytesMax = MEMORY_BYTES_MAX, textsMax = TEXTS_MAX } = {}) {
     this.#bytesMax = bytesMax
+    this.#textsMax = textsMax
   }
 
   add(text: string): void {
     const bytes = Buffer.from(text.slice(0, TEXT_LENGTH_MAX))
     this.#bytes += bytes.length + POSITION_BYTES
-    if (this.#size === TEXTS_MAX) {
+    if (this.#size === this.#textsMax) {
       throw new EvError(
         'bad_input',
-        `The workbook has more than ${formatNumber(TEXTS_MAX)} different texts, the limit for a workbook. Save the sheet as CSV.`,
+        `The workbook has more than ${formatNumber(this.#textsMax)} different texts, the limit for a workbook. Save the sheet as CSV.`,
       )
     }
     if (this.#bytes > this.#bytesMax) {
