@@ -23,12 +23,8 @@ const RELEASE = [
 const SLOW_TIMEOUT_MS = 300_000
 /** Files whose tests need PostgreSQL: several processes on one database. */
 const CLUSTER = 'test/postgres/**'
-/** Of these, commands, requests and webhooks of services that share their state: `stored` runs them. */
-const SHARED = [
-  'test/postgres/cli/{commands,worker-watch}.test.ts',
-  'test/postgres/delivery/*.test.ts',
-  'test/postgres/http/{idempotent,shared}.test.ts',
-]
+/** Of these, what covers no branch of its own: `stored` runs it. */
+const SHARED = ['test/postgres/http/shared.test.ts']
 /** Files that run on both databases: on SQLite in `ev`, on PostgreSQL in `stored`. */
 const STORED = 'test/**/*.db.test.ts'
 
@@ -68,7 +64,7 @@ const slowProject = (name: string, include: string[], left: string[] = []) => ({
 })
 
 /**
- * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in three minutes on
+ * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in two minutes on
  * two cores. `npm run test:rest` runs `stored` and `slow`, `npm run test:release` runs `release` and
  * `properties`; `npm run test:all` runs everything.
  */
