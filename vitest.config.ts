@@ -23,7 +23,7 @@ const RELEASE = [
 const SLOW_TIMEOUT_MS = 300_000
 /** Files whose tests need PostgreSQL: several processes on one database. */
 const CLUSTER = 'test/postgres/**'
-/** Of these, what covers no branch of its own: `stored` runs it. */
+/** Of these, what covers next to no branch of its own: `stored` runs it. */
 const SHARED = ['test/postgres/http/shared.test.ts']
 /** Files that run on both databases: on SQLite in `ev`, on PostgreSQL in `stored`. */
 const STORED = 'test/**/*.db.test.ts'
