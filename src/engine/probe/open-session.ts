@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { CallbackAbortController, onAbort } from '../../platform/abort.ts'
+import { CallbackAbortController, onAbort, orOnAbort } from '../../platform/abort.ts'
 import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
@@ -368,6 +368,7 @@ class Attempt {
       const hasNoDescriptor = isOutOfDescriptors(error)
       const isOurs = signal.aborted || hasNoDescriptor || wasSuspended(clock, this.#startedAt)
       onDialEnd(isOurs ? 'given-up' : 'failed')
+      if (!isOurs && !single) await orOnAbort(reachability.findCause(), signal, undefined)
       const detail = isTimedOut
         ? `no answer within ${formatDuration(connectMs)}`
         : errorMessage(error)

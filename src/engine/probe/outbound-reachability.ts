@@ -1,4 +1,4 @@
-import { HOUR, SECOND, sleep } from '../../platform/clock.ts'
+import { HOUR, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
@@ -22,8 +22,15 @@ const SUSPICIOUS_AFTER = 2
  * Failed MX groups after which the port counts as blocked if the reference hosts do not resolve.
  */
 const CONFIRMED_AFTER = 5
-/** How long the port counts as open after a successful dial; failures are not counted meanwhile. */
+/**
+ * How long the port counts as open after a successful dial. Meanwhile failed dials are suspicious
+ * only if no other opens.
+ */
 const OPEN_MS = HOUR
+/** After a failed dial, one that opens within this time shows that only its host is down. */
+const NEXT_OPEN_MS = 2 * SECOND
+/** After the reference MX hosts were reached, failed dials say nothing about the port for so long. */
+const REACHED_MS = 5 * MINUTE
 /** How long dialing stops once the port is blocked: a proxy can restart, and a list can wait. */
 const CLOSED_MS = 30 * SECOND
 /** The delay for callers that can wait while the reference MX hosts are probed. */
@@ -42,6 +49,9 @@ type DialResult = 'opened' | 'failed' | 'given-up'
 export class OutboundReachability {
   readonly #deps: ProbeDeps
   #openUntil = Number.NEGATIVE_INFINITY
+  #hasConnected = false
+  /** When the reference MX hosts were probed last without finding the port blocked, monotonic ms. */
+  #reachedAt = Number.NEGATIVE_INFINITY
   /** When the next dial is allowed, monotonic ms; null if the port does not count as blocked. */
   #closedUntil: number | null = null
   #closedSince: number | null = null
@@ -52,6 +62,10 @@ export class OutboundReachability {
   /** Aborts each dial in flight, as long as none has opened. */
   readonly #dials = new Set<() => void>()
   #probing: AbortController | null = null
+  /** The search for the cause of a failed dial while the port counts as open. */
+  #search: Promise<void> | null = null
+  /** Called at the next dial that opens. */
+  #onOpened: (() => void) | null = null
 
   readonly #onReopened: () => void
 
@@ -76,7 +90,15 @@ export class OutboundReachability {
 
   /** Whether a mail server was reached since the start; true also while the port is blocked. */
   get hasConnected(): boolean {
-    return this.#openUntil !== Number.NEGATIVE_INFINITY
+    return this.#hasConnected
+  }
+
+  /**
+   * Waits until it is known whether a failed dial was the fault of its host or of this network: until
+   * another dial opens, or the reference MX hosts were probed.
+   */
+  async findCause(): Promise<void> {
+    await this.#search
   }
 
   /** How long to wait, in ms, while the reference MX hosts are being probed; null otherwise. */
@@ -104,8 +126,12 @@ export class OutboundReachability {
     giveUp: () => void,
   ): ((result: DialResult) => void) | RecipientOutcome {
     const { clock } = this.#deps
-    if (this.#openUntil > clock.monotonicNow())
-      return result => result === 'opened' && this.#opened()
+    if (this.#openUntil > clock.monotonicNow()) {
+      return result => {
+        if (result === 'opened') this.#opened()
+        if (result === 'failed') this.#failedWhileOpen(dialGroup)
+      }
+    }
     const closed = this.blockedOutcome
     if (closed !== null) return closed
     if (this.#closedUntil !== null) this.#retryNow()
@@ -126,6 +152,7 @@ export class OutboundReachability {
   cancelProbe(): void {
     this.#probing?.abort()
     this.#probing = null
+    this.#onOpened?.()
   }
 
   /** Allows one dial and probes the reference MX hosts in parallel: one success is enough. */
@@ -137,9 +164,11 @@ export class OutboundReachability {
   #opened() {
     const { clock, log, smtpPort, egress } = this.#deps
     this.#openUntil = clock.monotonicNow() + OPEN_MS
+    this.#hasConnected = true
     this.#failedDials.clear()
     this.#failedSets.clear()
     this.#isConfirmed = false
+    // Also ends the search for an outage.
     this.cancelProbe()
     if (this.#closedUntil === null) return
     this.#closedUntil = null
@@ -150,9 +179,40 @@ export class OutboundReachability {
 
   #failed(dialGroup: DialGroup) {
     if (this.#openUntil > this.#deps.clock.monotonicNow() || this.#closedUntil !== null) return
+    this.#count(dialGroup)
+    if (this.#isSuspicious) void this.#portProbe()
+  }
+
+  #failedWhileOpen(dialGroup: DialGroup) {
+    const { clock } = this.#deps
+    if (this.#closedUntil !== null || clock.monotonicNow() - this.#reachedAt < REACHED_MS) return
+    this.#count(dialGroup)
+    this.#search ??= this.#findOutage().finally(() => {
+      this.#search = null
+    })
+  }
+
+  #count(dialGroup: DialGroup) {
     if (this.#failedDials.size < SUSPICIOUS_AFTER) this.#failedDials.add(dialGroup)
     if (this.#failedSets.size < CONFIRMED_AFTER) this.#failedSets.add(dialGroup.set)
-    if (this.#failedDials.size >= SUSPICIOUS_AFTER) void this.#portProbe()
+  }
+
+  get #isSuspicious(): boolean {
+    return this.#failedDials.size >= SUSPICIOUS_AFTER
+  }
+
+  /** Probes the reference MX hosts if at least two dials failed and none opens for a moment. */
+  async #findOutage(): Promise<void> {
+    const { clock } = this.#deps
+    await new Promise<void>(resolve => {
+      const cancel = clock.after(NEXT_OPEN_MS, resolve)
+      this.#onOpened = () => {
+        cancel()
+        resolve()
+      }
+    })
+    this.#onOpened = null
+    if (this.#isSuspicious) await this.#portProbe()
   }
 
   async #portProbe(): Promise<void> {
@@ -164,16 +224,19 @@ export class OutboundReachability {
     if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, probing.signal)
     if (this.#probing !== probing) return
     this.#probing = null
+    const wasOpen = this.#openUntil > this.#deps.clock.monotonicNow()
     const isCertain = this.#failedSets.size >= CONFIRMED_AFTER || this.#closedUntil !== null
     if (opens === true) this.#opened()
-    else if (opens === false || isCertain) this.#close()
-    else this.#isConfirmed = true
+    else if (opens === false || (isCertain && !wasOpen)) return this.#close()
+    else this.#isConfirmed = !wasOpen
+    this.#reachedAt = this.#deps.clock.monotonicNow()
   }
 
   #close() {
     const { clock, log, smtpPort, egress } = this.#deps
     const isNew = this.#closedUntil === null
     this.#isConfirmed ||= !isNew
+    this.#openUntil = Number.NEGATIVE_INFINITY
     this.#closedUntil = clock.monotonicNow() + CLOSED_MS
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()

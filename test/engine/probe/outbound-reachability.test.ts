@@ -236,16 +236,25 @@ describe('a network without any answer', () => {
 })
 
 describe('a network with an answer', () => {
-  test('needs no probe for an hour, whichever hosts are down', async () => {
+  test('needs no probe for an hour, whichever hosts are down, as long as others open', async () => {
     const { begin, together, pass, lot, knocks } = network(() => 'opens')
     await begin([question(0)]).end()
-    lot.fate = allSilent
-    const down = together(questions(1, 20))
-    await pass(TIMEOUTS.connectMs * 2)
-    expect(down.map(walk => walk.told[0]?.probed)).toEqual(
-      Array(20).fill(expect.objectContaining({ asked: true })),
-    )
+    lot.fate = ({ host }) => (host === 'mx99.test' ? 'opens' : 'refused')
+    for (let from = 1; from < 21; from += 5) {
+      const down = together(questions(from, 5))
+      // Each host is dialed twice.
+      for (let dials = 1; dials <= 2; dials++) {
+        await pass(SECOND)
+        expect(down.some(walk => walk.finished)).toBe(false)
+        await begin([question(99)]).end()
+        await drainEventLoop()
+      }
+      expect(down.map(walk => walk.told[0]?.probed)).toEqual(
+        Array(5).fill(expect.objectContaining({ asked: true })),
+      )
+    }
     expect(knocks()).toBe(0)
+    lot.fate = allSilent
     await pass(HOUR)
     together(questions(30, 2))
     await pass(3 * SECOND)
@@ -254,8 +263,9 @@ describe('a network with an answer', () => {
 
   test('clears earlier failures', async () => {
     const { together, begin, pass, lot, knocks } = network(allSilent)
-    together([question(0)])
+    const [first] = together([question(0)])
     await pass(9 * SECOND)
+    first?.abort()
     lot.fate = () => 'opens'
     await begin([question(1)]).end()
     lot.fate = allSilent
@@ -318,6 +328,91 @@ describe('a network with an answer', () => {
     together(questions(0, 2))
     await pass(3 * SECOND)
     expect({ knocks: knocks(), hanging: hanging.size }).toEqual({ knocks: 5, hanging: 2 })
+  })
+})
+
+describe('an outage of a network that had an answer', () => {
+  async function openNetwork(options: Parameters<typeof network>[1] = {}) {
+    const world = network(() => 'opens', options)
+    await world.begin([question(0)]).end()
+    return world
+  }
+
+  test.each([
+    ['refuses connections', 'refused', 2 * SECOND],
+    ['is silent', 'silent', TIMEOUTS.connectMs + (2 + 4) * SECOND],
+  ] as const)('%s: it is found, and no address has a result', async (_, fate, ms) => {
+    const { together, pass, lot, notices, prober, begin } = await openNetwork({ wellKnown: fate })
+    lot.fate = () => fate
+    const walks = together(questions(1, 10))
+    await pass(ms)
+    expect(notices).toEqual([expect.stringMatching(NOTICE)])
+    for (const walk of walks) {
+      expect(walk.only()).toMatchObject({
+        asked: false,
+        answer: { why: 'connect', detail: CLOSED },
+      })
+    }
+    expect(prober.uncertainForMs).toBe(CLOSED_MS)
+    lot.fate = () => 'opens'
+    await pass(CLOSED_MS)
+    const again = begin(questions(1, 10))
+    await again.end()
+    expect(again.answers()).toHaveLength(10)
+    expect(again.told.map(({ probed }) => nameOf(probed))).toEqual(
+      Array(10).fill('rejected/no-mailbox'),
+    )
+    expect(notices).toHaveLength(2)
+  })
+
+  test('is excluded if a reference host answers; they are asked at most every five minutes', async () => {
+    const { together, pass, lot, knocks, notices } = await openNetwork({ wellKnown: 'opens' })
+    lot.fate = allRefused
+    const first = together(questions(1, 2))
+    await pass(2 * SECOND - 1)
+    expect(first.some(walk => walk.finished)).toBe(false)
+    await pass(1)
+    expect(first.every(walk => walk.only().asked)).toBe(true)
+    const second = together(questions(3, 20))
+    await pass(0)
+    expect(second.every(walk => walk.only().asked)).toBe(true)
+    expect(knocks()).toBe(5)
+    await pass(5 * MINUTE)
+    together(questions(30, 2))
+    await pass(2 * SECOND)
+    expect({ knocks: knocks(), notices }).toEqual({ knocks: 10, notices: [] })
+  })
+
+  test('is not assumed if the reference hosts do not resolve', async () => {
+    const { together, pass, lot, notices, knocks } = await openNetwork({ wellKnown: 'unheard-of' })
+    lot.fate = allRefused
+    const [one] = together([question(1)])
+    await pass(2 * SECOND)
+    expect(one?.finished).toBe(false)
+    const others = together(questions(2, 20))
+    await pass(5 * SECOND)
+    expect(one?.only()).toMatchObject({ asked: true, answer: { why: 'connect' } })
+    expect(others.every(walk => walk.only().asked)).toBe(true)
+    expect({ knocks: knocks(), notices }).toEqual({ knocks: 0, notices: [] })
+  })
+
+  test('does not delay a single verification', async () => {
+    const { single, lot, clock } = await openNetwork()
+    lot.fate = allRefused
+    const before = clock.monotonicNow()
+    await single(question(1))
+    expect(clock.monotonicNow() - before).toBe(0)
+  })
+
+  test('close does not wait for the search', async () => {
+    const { together, lot, pass, prober, clock } = await openNetwork()
+    lot.fate = allRefused
+    const [walk] = together([question(1)])
+    await pass(0)
+    walk?.abort()
+    await prober.close()
+    await drainEventLoop()
+    expect([walk?.finished, clock.pending]).toEqual([true, 0])
   })
 })
 
