@@ -33,6 +33,11 @@ const NEXT_OPEN_MS = 2 * SECOND
 const REACHED_MS = 5 * MINUTE
 /** How long dialing stops once the port is blocked: a proxy can restart, and a list can wait. */
 const CLOSED_MS = 30 * SECOND
+/**
+ * How long lists wait for a network that had reached mail servers, as they do for the DNS. For one
+ * that never did they wait until the second probe.
+ */
+const OUTAGE_WAIT_MS = 10 * MINUTE
 /** The delay for callers that can wait while the reference MX hosts are probed. */
 const PROBING_MS = 2 * SECOND
 
@@ -55,7 +60,9 @@ export class OutboundReachability {
   /** When the next dial is allowed, monotonic ms; null if the port does not count as blocked. */
   #closedUntil: number | null = null
   #closedSince: number | null = null
-  /** True if a second probe found the port blocked too, or if no probe could decide. */
+  /** The same as monotonic ms. */
+  #closedAt = 0
+  /** True if waiting tells no more: the port stays blocked, or no probe could decide. */
   #isConfirmed = false
   readonly #failedDials = new Set<DialGroup>()
   readonly #failedSets = new Set<string>()
@@ -234,10 +241,13 @@ export class OutboundReachability {
 
   #close() {
     const { clock, log, smtpPort, egress } = this.#deps
+    const now = clock.monotonicNow()
     const isNew = this.#closedUntil === null
-    this.#isConfirmed ||= !isNew
+    if (isNew) this.#closedAt = now
+    const waitMs = this.#hasConnected ? OUTAGE_WAIT_MS : 0
+    this.#isConfirmed ||= !isNew && now - this.#closedAt >= waitMs
     this.#openUntil = Number.NEGATIVE_INFINITY
-    this.#closedUntil = clock.monotonicNow() + CLOSED_MS
+    this.#closedUntil = now + CLOSED_MS
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
     if (isNew) writeLog(log, ENGINE_LOG.portBlocked, { egress: egress.name }, `${smtpPort}`)

@@ -396,6 +396,21 @@ describe('an outage of a network that had an answer', () => {
     expect({ knocks: knocks(), notices }).toEqual({ knocks: 0, notices: [] })
   })
 
+  test('is awaited for ten minutes', async () => {
+    const { together, pass, lot, prober, knocks } = await openNetwork({ wellKnown: 'refused' })
+    lot.fate = allRefused
+    together(questions(1, 2))
+    await pass(2 * SECOND)
+    for (let number = 3; prober.uncertainForMs !== null; number++) {
+      expect(prober.uncertainForMs).toBe(CLOSED_MS)
+      await pass(CLOSED_MS)
+      together([question(number)])
+      await pass(0)
+    }
+    // The first probe, and one every half minute.
+    expect(knocks() / 5).toBe(1 + (10 * MINUTE) / CLOSED_MS)
+  })
+
   test('does not delay a single verification', async () => {
     const { single, lot, clock } = await openNetwork()
     lot.fate = allRefused
