@@ -1194,7 +1194,7 @@ class EvidenceRoute(TypedDict):
     ]
     # Mail servers in order of preference.
     hosts: List[EvidenceRouteHost]
-    # Why the answer of the DNS server wasn't trusted.
+    # Why the answer of the DNS server wasn't trusted, or that it answers no query.
     detail: NotRequired[str]
 
 

@@ -38,7 +38,7 @@ const Route = z.object({
   }),
   hosts: mailHosts,
   detail: z.string().optional().openapi({
-    description: "Why the answer of the DNS server wasn't trusted.",
+    description: "Why the answer of the DNS server wasn't trusted, or that it answers no query.",
     example: 'The answer is for another name.',
   }),
 })
