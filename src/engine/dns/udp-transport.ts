@@ -107,7 +107,9 @@ class Channel {
     // Before `connect`, which binds the socket and may fail at once.
     this.#socket.on('error', error => this.#onError(error))
     this.#connected = new Promise(resolve =>
-      this.#socket.connect(port, host, () => {
+      // It is also called with an error, such as ENETUNREACH without a route to the server.
+      this.#socket.connect(port, host, (error?: Error) => {
+        if (error !== undefined) return this.#onError(error)
         this.#isConnected = true
         resolve()
       }),

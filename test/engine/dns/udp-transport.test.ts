@@ -196,6 +196,14 @@ describe('a UDP transport', () => {
     })
   })
 
+  test('reports a server to which no socket can be connected', async () => {
+    const transport = openTransport()
+    // A socket without SO_BROADCAST may not connect to it; without a route, no server has one.
+    const replies = ['a.test', 'b.test'].map(name => ask(transport, '255.255.255.255:53', name))
+    expect(await Promise.all(replies)).toEqual(Array(2).fill({ code: 'ECONNREFUSED' }))
+    expect(await ask(transport, '255.255.255.255:53', 'c.test')).toEqual({ code: 'ECONNREFUSED' })
+  })
+
   test('ends open queries when it is closed', async () => {
     const server = await open(() => 'silence')
     const transport = openTransport()
