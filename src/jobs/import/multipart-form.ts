@@ -200,11 +200,13 @@ class Form {
 
 /**
  * Passes a form through up to its last delimiter. What follows has no meaning (RFC 2046 §5.1.1), and
- * with another delimiter in it the parser would never end.
+ * with another delimiter in it the parser would never end. Fails without a last delimiter, because
+ * the parser may finish without one after malformed delimiters.
  */
 function omitEpilogue(headers: Incoming['headers']): Transform {
   const [, quoted, plain] = BOUNDARY.exec(headers.get('Content-Type') ?? '') ?? []
-  const end = Buffer.from(`\r\n--${quoted ?? plain}--`)
+  const boundary = quoted ?? plain
+  const end = Buffer.from(`\r\n--${boundary}--`)
   // The first delimiter needs no line break before it.
   let before = Buffer.from('\r\n')
   let isOver = false
@@ -217,6 +219,10 @@ function omitEpilogue(headers: Incoming['headers']): Transform {
       const length = isOver ? found + end.length - before.length : chunk.length
       before = Buffer.from(text.subarray(1 - end.length))
       done(null, chunk.subarray(0, length))
+    },
+    flush(done) {
+      const isWhole = isOver || boundary === undefined
+      done(isWhole ? null : new Error('The form has no last delimiter.'))
     },
   })
 }
