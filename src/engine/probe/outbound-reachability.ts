@@ -2,6 +2,7 @@ import { HOUR, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
+import { isNegative } from '../dns/resolver.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
@@ -226,17 +227,24 @@ export class OutboundReachability {
     if (this.#probing !== null) return
     const probing = new AbortController()
     this.#probing = probing
-    const opens = await probePort(this.#deps, probing.signal)
-    // The probe could not decide, so the dials in flight get time to open.
-    if (opens === null) await sleep(this.#deps.clock, NO_RESPONSE_MS, probing.signal)
+    const port = await probePort(this.#deps, probing.signal)
+    const isDecided = port === 'open' || port === 'blocked'
+    // The dials in flight get time to open.
+    if (!isDecided) await sleep(this.#deps.clock, NO_RESPONSE_MS, probing.signal)
     if (this.#probing !== probing) return
     this.#probing = null
+    if (port === 'blocked' || (!isDecided && this.#isOutage(port))) return this.#close()
     const wasOpen = this.#openUntil > this.#deps.clock.monotonicNow()
-    const isCertain = this.#failedSets.size >= CONFIRMED_AFTER || this.#closedUntil !== null
-    if (opens === true) this.#opened()
-    else if (opens === false || (isCertain && !wasOpen)) return this.#close()
+    if (port === 'open') this.#opened()
     else this.#isConfirmed = !wasOpen
     this.#reachedAt = this.#deps.clock.monotonicNow()
+  }
+
+  /** Whether failed dials mean an outage although no reference MX host could be dialed. */
+  #isOutage(port: 'no-hosts' | 'no-dns'): boolean {
+    // A network that loses its connection loses its DNS server too.
+    if (this.#openUntil > this.#deps.clock.monotonicNow()) return port === 'no-dns'
+    return this.#failedSets.size >= CONFIRMED_AFTER || this.#closedUntil !== null
   }
 
   #close() {
@@ -272,25 +280,32 @@ const PORT_PROBE_TIMEOUT_MS = 4 * SECOND
 const HOSTS_MIN = 2
 
 /**
- * Returns whether a connection to any of the reference MX hosts opens; null if too few of them
- * resolve. The connection is closed as soon as it opens, without sending anything.
+ * Returns whether a connection to any of the reference MX hosts opens. If too few of them have
+ * addresses: `no-dns` if their lookups failed, else `no-hosts`. The connection is closed as soon as it
+ * opens, without sending anything.
  */
-async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean | null> {
+async function probePort(
+  deps: ProbeDeps,
+  signal: AbortSignal,
+): Promise<'open' | 'blocked' | 'no-hosts' | 'no-dns'> {
   const limit = new AbortController()
   const giveUp = () => limit.abort()
   const cancel = deps.clock.after(PORT_PROBE_TIMEOUT_MS, giveUp)
   signal.addEventListener('abort', giveUp, { once: true })
   let dialled = 0
+  let unanswered = 0
   const probeAt = async (host: string) => {
     const targets = await findTargets(deps, host, limit.signal)
-    if (targets.length > 0) dialled++
-    await Promise.any(targets.map(ip => tryConnect(deps, { ip, host }, limit.signal)))
+    if (targets === null) unanswered++
+    else if (targets.length > 0) dialled++
+    await Promise.any((targets ?? []).map(ip => tryConnect(deps, { ip, host }, limit.signal)))
   }
   try {
     await Promise.any(REFERENCE_MX_HOSTS.map(probeAt))
-    return true
+    return 'open'
   } catch {
-    return dialled < HOSTS_MIN ? null : false
+    if (dialled >= HOSTS_MIN) return 'blocked'
+    return unanswered >= HOSTS_MIN ? 'no-dns' : 'no-hosts'
   } finally {
     cancel()
     giveUp()
@@ -298,10 +313,18 @@ async function probePort(deps: ProbeDeps, signal: AbortSignal): Promise<boolean 
   }
 }
 
-/** Returns one address of each family, because many machines have only one. */
-async function findTargets(deps: ProbeDeps, host: string, signal: AbortSignal): Promise<string[]> {
+/**
+ * Returns one address of each family, because many machines have only one; null if the lookup
+ * failed.
+ */
+async function findTargets(
+  deps: ProbeDeps,
+  host: string,
+  signal: AbortSignal,
+): Promise<string[] | null> {
   const lookup = await addressesOf(deps.resolver, host, { signal })
-  if (signal.aborted || 'fault' in lookup) return []
+  if ('fault' in lookup) return isNegative(lookup) ? [] : null
+  if (signal.aborted) return []
   const addresses = lookup.addresses.filter(deps.isPublic)
   const families = groupBy(addresses, ip => ip.includes(':'))
   return [...families.values()].flatMap(([first]) => first ?? [])

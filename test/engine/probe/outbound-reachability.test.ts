@@ -365,6 +365,21 @@ describe('an outage of a network that had an answer', () => {
     expect(notices).toHaveLength(2)
   })
 
+  test.each(['server', 'timeout', 'never'] as const)(
+    'is found if the DNS fails too (%s)',
+    async fault => {
+      const zone = Object.fromEntries(REFERENCE_MX_HOSTS.map(host => [host, fault]))
+      const { together, pass, lot, notices } = await openNetwork({ wellKnown: 'unheard-of', zone })
+      lot.fate = allRefused
+      const walks = together(questions(1, 10))
+      await pass((2 + 4 + 3) * SECOND)
+      expect(notices).toEqual([expect.stringMatching(NOTICE)])
+      for (const walk of walks) {
+        expect(walk.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
+      }
+    },
+  )
+
   test('is excluded if a reference host answers; they are asked at most every five minutes', async () => {
     const { together, pass, lot, knocks, notices } = await openNetwork({ wellKnown: 'opens' })
     lot.fate = allRefused
