@@ -68,8 +68,9 @@ export const HOSTS: Readonly<Record<string, HostConfig>> = {
     rcpt: `deny ratelimit = 0.5 / 1h / per_rcpt / strict / $sender_host_address-denied
       message = Sender rate overlimit - $sender_rate / $sender_rate_period`,
   },
+  // Two at once pass, and are forgotten long before the others come again, after three seconds.
   'connect-rate': {
-    connect: `defer ratelimit = 1.5 / 2s / per_conn / leaky / $sender_host_address-connect
+    connect: `defer ratelimit = 2.5 / 1s / per_conn / leaky / $sender_host_address-connect
       message = You are connecting too fast, slow down`,
   },
   'one-at-a-time': {},
