@@ -7,7 +7,7 @@ export type BackgroundWork = 'import' | 'route' | 'probe'
 /** Time that the event loop ran callbacks and waited for events, ms since the process started. */
 export type LoopTimes = { readonly active: number; readonly idle: number }
 
-/** A unit of work has about this many rows, which take some 3 ms. */
+/** Number of rows in a unit of work. They take about 3 ms. */
 const UNIT_ROWS = 25
 /** With requests, a unit starts once the loop was idle for this share since the last one. */
 const IDLE_SHARE = 0.5

@@ -255,7 +255,7 @@ type Candidate = {
   readonly provider: KnownProvider
   readonly length: number
   readonly letters: number
-  /** What a typo in the first letter leaves of the name; null if such a typo is not recognized. */
+  /** The name without its first two letters; null if a typo in the first letter is not recognized. */
   readonly tail: string | null
   /** The greatest distance of any name: `distanceMax` of the provider, or more with the tail. */
   readonly distanceMax: number

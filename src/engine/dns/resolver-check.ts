@@ -64,8 +64,8 @@ export class ResolverCheck {
   /** Whether the last check had no answer: one of a private network may answer none of its queries. */
   #isUnanswered = false
   #answers = 0
-  /** Called at the next answer. */
-  #onAnswer: (() => void) | null = null
+  /** Ends the wait of a search for the next answer. */
+  #awaited: AbortController | null = null
   /** The search for the cause of a failed lookup. */
   #search: Promise<void> | null = null
   /** When a check found last that only a domain had trouble, monotonic ms. */
@@ -138,7 +138,7 @@ export class ResolverCheck {
   /** Records an answer to any query: records, or that there are none. */
   noteAnswer(): void {
     this.#answers++
-    this.#onAnswer?.()
+    this.#awaited?.abort()
     if (this.#failure?.kind !== 'silent') return
     this.#setFailure(null)
     this.expire()
@@ -178,20 +178,15 @@ export class ResolverCheck {
   close(): void {
     this.#isClosed = true
     this.#listeners.clear()
-    this.#onAnswer?.()
+    this.#awaited?.abort()
   }
 
   async #findSilence(): Promise<void> {
     const { clock } = this.#options
     const answers = this.#answers
-    await new Promise<void>(resolve => {
-      const cancel = clock.after(NEXT_ANSWER_MS, resolve)
-      this.#onAnswer = () => {
-        cancel()
-        resolve()
-      }
-    })
-    this.#onAnswer = null
+    this.#awaited = new AbortController()
+    await sleep(clock, NEXT_ANSWER_MS, this.#awaited.signal)
+    this.#awaited = null
     // An answer after the start of that check says nothing about the time since.
     await this.#running
     if (this.#answers > answers || this.#isClosed) return

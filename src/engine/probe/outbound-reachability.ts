@@ -72,8 +72,8 @@ export class OutboundReachability {
   #probing: AbortController | null = null
   /** The search for the cause of a failed dial while the port counts as open. */
   #search: Promise<void> | null = null
-  /** Called at the next dial that opens. */
-  #onOpened: (() => void) | null = null
+  /** Ends the wait of a search for the next dial that opens. */
+  #awaited: AbortController | null = null
 
   readonly #onReopened: () => void
 
@@ -99,6 +99,10 @@ export class OutboundReachability {
   /** Whether a mail server was reached since the start; true also while the port is blocked. */
   get hasConnected(): boolean {
     return this.#hasConnected
+  }
+
+  get #isOpen(): boolean {
+    return this.#openUntil > this.#deps.clock.monotonicNow()
   }
 
   /**
@@ -134,7 +138,7 @@ export class OutboundReachability {
     giveUp: () => void,
   ): ((result: DialResult) => void) | RecipientOutcome {
     const { clock } = this.#deps
-    if (this.#openUntil > clock.monotonicNow()) {
+    if (this.#isOpen) {
       return result => {
         if (result === 'opened') this.#opened()
         if (result === 'failed') this.#failedWhileOpen(dialGroup)
@@ -160,7 +164,7 @@ export class OutboundReachability {
   cancelProbe(): void {
     this.#probing?.abort()
     this.#probing = null
-    this.#onOpened?.()
+    this.#awaited?.abort()
   }
 
   /** Allows one dial and probes the reference MX hosts in parallel: one success is enough. */
@@ -186,7 +190,7 @@ export class OutboundReachability {
   }
 
   #failed(dialGroup: DialGroup) {
-    if (this.#openUntil > this.#deps.clock.monotonicNow() || this.#closedUntil !== null) return
+    if (this.#isOpen || this.#closedUntil !== null) return
     this.#count(dialGroup)
     if (this.#isSuspicious) void this.#portProbe()
   }
@@ -211,15 +215,9 @@ export class OutboundReachability {
 
   /** Probes the reference MX hosts if at least two dials failed and none opens for a moment. */
   async #findOutage(): Promise<void> {
-    const { clock } = this.#deps
-    await new Promise<void>(resolve => {
-      const cancel = clock.after(NEXT_OPEN_MS, resolve)
-      this.#onOpened = () => {
-        cancel()
-        resolve()
-      }
-    })
-    this.#onOpened = null
+    this.#awaited = new AbortController()
+    await sleep(this.#deps.clock, NEXT_OPEN_MS, this.#awaited.signal)
+    this.#awaited = null
     if (this.#isSuspicious) await this.#portProbe()
   }
 
@@ -234,16 +232,15 @@ export class OutboundReachability {
     if (this.#probing !== probing) return
     this.#probing = null
     if (port === 'blocked' || (!isDecided && this.#isOutage(port))) return this.#close()
-    const wasOpen = this.#openUntil > this.#deps.clock.monotonicNow()
     if (port === 'open') this.#opened()
-    else this.#isConfirmed = !wasOpen
+    else this.#isConfirmed = !this.#isOpen
     this.#reachedAt = this.#deps.clock.monotonicNow()
   }
 
   /** Whether failed dials mean an outage although no reference MX host could be dialed. */
   #isOutage(port: 'no-hosts' | 'no-dns'): boolean {
     // A network that loses its connection loses its DNS server too.
-    if (this.#openUntil > this.#deps.clock.monotonicNow()) return port === 'no-dns'
+    if (this.#isOpen) return port === 'no-dns'
     return this.#failedSets.size >= CONFIRMED_AFTER || this.#closedUntil !== null
   }
 

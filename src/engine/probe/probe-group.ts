@@ -114,12 +114,12 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   async run(egress: string): Promise<void> {
     const prober = this.#deps.egressPool.prober(egress)
     const startedAt = this.#deps.clock.monotonicNow()
-    let first: Attempt | null = null
+    let attempt: Attempt | null = null
     for (const task of this.#open) {
       // Most tasks have the same hosts.
-      if (first === null || task.accepted !== null || task.exchangers[0] !== first.hosts)
-        first = firstAttempt(task, prober, startedAt)
-      this.#attempts.set(task, first)
+      if (attempt === null || task.accepted !== null || task.exchangers[0] !== attempt.hosts)
+        attempt = firstAttempt(task, prober, startedAt)
+      this.#attempts.set(task, attempt)
     }
     let failure: unknown = NO_ANSWER
     try {
