@@ -8,6 +8,7 @@ import { createCheckedResolver } from '../engine/dns/checked-resolver.ts'
 import { createNodeResolver } from '../engine/dns/node-resolver.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { ResolverCheck } from '../engine/dns/resolver-check.ts'
+import type { AddressFamilies } from '../engine/dns/route.ts'
 import { Engine } from '../engine/engine.ts'
 import {
   LearnedReplies,
@@ -31,9 +32,9 @@ import type { RateKey, SharedRateState } from '../engine/rate-control/shared-sta
 import { noCache, processCache, type ResultCache } from '../engine/result-cache.ts'
 import { Gravatar } from '../engine/signals/gravatar.ts'
 import { OutsideSignals } from '../engine/signals/outside-signals.ts'
-import { type Dial, mayDialIpv6, tcpDial } from '../engine/smtp/dial.ts'
+import { type Dial, getDialFamilies, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
-import { type Clock, systemClock } from '../platform/clock.ts'
+import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
 import { CHECK_NAMES } from '../platform/domain-names.ts'
 import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
@@ -130,7 +131,7 @@ export function composeEngine(
     network: getNetwork(config),
     specialDomains: config.specialDomains,
     likelyHosts: new LikelyHosts(clock),
-    hasIpv6: hasIpv6(config.egresses, externalDeps.dial),
+    getFamilies: createGetFamilies(config.egresses, externalDeps.dial, clock),
     sandbox: options.sandbox ?? false,
     deadlineMs: config.deadlineMs ?? SINGLE_DEADLINE_MS,
     greylistDelayMs: config.greylistDelayMs,
@@ -171,9 +172,32 @@ function composeSignals(
   return new OutsideSignals({ names, resolver, clock, isKnownOperator, gravatar })
 }
 
-/** Whether an egress may dial IPv6 addresses. An injected dial is assumed to. */
-const hasIpv6 = (egresses: readonly EgressConfig[], dial: ExternalDeps['dial'] = tcpDial) =>
-  dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
+/** For how long the addresses of this machine are cached; reading them takes about 50 µs. */
+const INTERFACES_TTL_MS = 30 * SECOND
+
+/**
+ * Returns a function that tells which addresses the egresses can dial now, because a service may
+ * start before its network has all addresses. An injected dial is assumed to dial both families.
+ */
+function createGetFamilies(
+  egresses: readonly EgressConfig[],
+  dial: ExternalDeps['dial'],
+  clock: Clock,
+): () => AddressFamilies {
+  if ((dial ?? tcpDial) !== tcpDial) return () => 'both'
+  let cached: AddressFamilies = 'both'
+  let cachedUntil = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = clock.monotonicNow()
+    if (now < cachedUntil) return cached
+    cachedUntil = now + INTERFACES_TTL_MS
+    const interfaces = networkInterfaces()
+    const families = egresses.map(egress => getDialFamilies(egress, interfaces))
+    const [first = 'both', ...others] = families
+    cached = others.every(other => other === first) ? first : 'both'
+    return cached
+  }
+}
 
 type OperatorSettings = Config['operators'][string]
 
@@ -205,7 +229,7 @@ function composeEgressPool(
       helo,
       mailFrom,
       dial: typeof dial === 'function' ? dial(egress) : dial,
-      hasIpv6: hasIpv6([egress], dial),
+      getFamilies: createGetFamilies([egress], dial, probeDeps.clock),
     }
     return new EgressProber(
       { ...probeDeps, egress: identity },

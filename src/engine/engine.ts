@@ -354,10 +354,11 @@ export class Engine {
    */
   prefetchHost(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
-    const { resolver, hasIpv6 } = this.#deps
-    if (host === undefined || cachedAddressesOf(resolver, host, hasIpv6) !== null) return
+    const { resolver, getFamilies } = this.#deps
+    const families = getFamilies()
+    if (host === undefined || cachedAddressesOf(resolver, host, families) !== null) return
     // The dial looks the host up again and reports the failure.
-    addressesOf(resolver, host, { hasIpv6 }).catch(() => {})
+    addressesOf(resolver, host, { families }).catch(() => {})
   }
 
   /**

@@ -59,22 +59,42 @@ const prefixLength = (range: string) =>
  * client usually controls a whole /64.
  */
 export function rateLimitIp(ip: string): string {
-  if (isIP(ip) !== 6) return ip
-  const [head = '', tail] = ip.toLowerCase().split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  // The last two groups may be written as an IPv4 address (RFC 4291 §2.2).
-  const length = left.length + right.length + (ip.includes('.') ? 1 : 0)
-  const groups = tail === undefined ? left : [...left, ...Array(8 - length).fill('0'), ...right]
-  return `${groups
-    .slice(0, 4)
-    .map(group => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`
+  return isIP(ip) === 6 ? `${groupsOf(ip).slice(0, 4).join(':')}::/64` : ip
 }
 
-/** Returns the network of an address: its /24 for IPv4, its /64 for IPv6. */
-export const networkOf = (ip: string): string =>
-  isIP(ip) === 4 ? `${ip.slice(0, ip.lastIndexOf('.'))}.0/24` : rateLimitIp(ip)
+/** Returns the eight groups of an IPv6 address without a zone, in lower case without zeros ahead. */
+function groupsOf(ip: string): string[] {
+  const [head = '', tail] = ip.toLowerCase().replace(DOTTED, toGroups).split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = Array(8 - left.length - right.length).fill('0')
+  return [...left, ...zeros, ...right].map(group => group.replace(/^0+(?=.)/, ''))
+}
+
+/** The last two groups may be written as an IPv4 address (RFC 4291 §2.2). */
+const DOTTED = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/
+const toGroups = (_: string, ...bytes: unknown[]) => {
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.map(Number)
+  return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}
+
+/**
+ * Returns the IPv4 address that a NAT64 translates an address to: the last 32 bits in the
+ * well-known prefix 64:ff9b::/96 (RFC 6052 §2.1), which DNS64 uses. Null for all others.
+ */
+export function nat64Ipv4(ip: string): string | null {
+  if (!/^0*64:/.test(ip) || isIP(ip) !== 6) return null
+  const groups = groupsOf(ip)
+  if (groups.slice(0, 6).join(':') !== '64:ff9b:0:0:0:0') return null
+  const bits = groups.slice(6).map(group => Number.parseInt(group, 16))
+  return bits.flatMap(both => [both >> 8, both & 0xff]).join('.')
+}
+
+/** Returns the network of an address: its /24 for IPv4, also behind a NAT64, its /64 for IPv6. */
+export function networkOf(ip: string): string {
+  const ipv4 = isIP(ip) === 4 ? ip : nat64Ipv4(ip)
+  return ipv4 === null ? rateLimitIp(ip) : `${ipv4.slice(0, ipv4.lastIndexOf('.'))}.0/24`
+}
 
 const LOOPBACK_RANGES = ['127.0.0.0/8', '::1'] as const
 

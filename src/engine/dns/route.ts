@@ -83,10 +83,16 @@ export function connectOrder(route: Route, random: Random): string[] {
 
 export type HostLookup = { readonly addresses: readonly string[] } | DnsFailure
 
+/**
+ * The families of addresses that can be dialed. If it is only one, the other is queried only for a
+ * host without addresses of the one.
+ */
+export type AddressFamilies = 'ipv4' | 'ipv6' | 'both'
+
 type AddressOptions = {
   readonly signal?: AbortSignal | undefined
-  /** False without local IPv6: AAAA is queried only for a host without IPv4. */
-  readonly hasIpv6?: boolean
+  /** Default: both. */
+  readonly families?: AddressFamilies
   /**
    * IPv4 addresses are returned without waiting for the answer to AAAA. `addressesOf` without it
    * completes the lookup.
@@ -102,44 +108,61 @@ type AddressOptions = {
 export async function addressesOf(
   resolver: Resolver,
   host: string,
-  { signal, hasIpv6 = true, isUrgent = false }: AddressOptions = {},
+  { signal, families = 'both', isUrgent = false }: AddressOptions = {},
 ): Promise<HostLookup> {
-  const queryAaaa = () => resolver.resolve(host, 'AAAA', signal)
-  const pendingA = resolver.resolve(host, 'A', signal)
-  const pendingAaaa = hasIpv6 ? queryAaaa() : null
+  const isBoth = families === 'both'
+  const [preferred, other] = typesFor(families)
+  const queryOther = () => resolver.resolve(host, other, signal)
+  const pending = resolver.resolve(host, preferred, signal)
+  const pendingOther = isBoth ? queryOther() : null
   // Its failure is reported below, unless its answer is not needed.
-  pendingAaaa?.catch(() => {})
-  const a = await pendingA
-  if (recordsOf(a).length > 0 && (isUrgent || !hasIpv6)) return toLookup(a, NO_RECORDS)
-  return toLookup(a, await (pendingAaaa ?? queryAaaa()))
+  pendingOther?.catch(() => {})
+  const answer = await pending
+  if (recordsOf(answer).length > 0 && (isUrgent || !isBoth)) return toLookup(answer, NO_RECORDS)
+  return toLookup(answer, await (pendingOther ?? queryOther()))
 }
+
+/** Returns the record types of addresses, those to dial first first. */
+const typesFor = (families: AddressFamilies): readonly ['A' | 'AAAA', 'A' | 'AAAA'] =>
+  families === 'ipv6' ? ['AAAA', 'A'] : ['A', 'AAAA']
 
 /** Returns what `addressesOf` would, without waiting, if all answers are cached; else null. */
 export function cachedAddressesOf(
   resolver: Resolver,
   host: string,
-  hasIpv6 = true,
+  families: AddressFamilies = 'both',
 ): HostLookup | null {
-  const a = resolver.cached?.(host, 'A')
-  if (a === undefined) return null
-  const needsAaaa = hasIpv6 || recordsOf(a).length === 0
-  const aaaa = needsAaaa ? resolver.cached?.(host, 'AAAA') : NO_RECORDS
-  return aaaa === undefined ? null : toLookup(a, aaaa)
+  const [preferred, other] = typesFor(families)
+  const first = resolver.cached?.(host, preferred)
+  if (first === undefined) return null
+  const needsOther = families === 'both' || recordsOf(first).length === 0
+  const second = needsOther ? resolver.cached?.(host, other) : NO_RECORDS
+  return second === undefined ? null : toLookup(first, second)
 }
 
-function toLookup(a: DnsAnswer<'A'>, aaaa: DnsAnswer<'AAAA'>): HostLookup {
-  const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
-  if (addresses.length > 0) return { addresses: limitAddresses(addresses) }
-  return moreUncertain(failureOf(a), failureOf(aaaa))
+function toLookup(preferred: AddressAnswer, other: AddressAnswer): HostLookup {
+  const [first, second] = [recordsOf(preferred), recordsOf(other)]
+  if (first.length + second.length > 0) return { addresses: limitAddresses(first, second) }
+  return moreUncertain(failureOf(preferred), failureOf(other))
 }
 
-const limitAddresses = (addresses: readonly string[]) =>
-  addresses.length === 1 ? addresses : [...new Set(addresses)].slice(0, ADDRESSES_MAX)
+/**
+ * Limits the addresses of a host. Both families are kept (as by Postfix's
+ * `smtp_balance_inet_protocols`), because one of them may have no route.
+ */
+function limitAddresses(first: readonly string[], second: readonly string[]): readonly string[] {
+  if (first.length + second.length === 1) return first.length === 1 ? first : second
+  const [preferred, others] = [[...new Set(first)], [...new Set(second)]]
+  const kept = preferred.slice(0, ADDRESSES_MAX - Math.min(others.length, OTHER_FAMILY_MIN))
+  return [...kept, ...others.slice(0, ADDRESSES_MAX - kept.length)]
+}
 
 /**
  * The limit of Postfix (`smtp_mx_address_limit`); without one, a host could amplify connections.
  */
 const ADDRESSES_MAX = 5
+/** Of these, the least for the family that is dialed last, if it has so many. */
+const OTHER_FAMILY_MIN = 2
 /** More than any legitimate domain has; the most preferred ones are kept. */
 const HOSTS_MAX = 20
 
@@ -196,11 +219,13 @@ const toUnknownRoute = ({ fault, detail, isOurs }: DnsFailure): Route => ({
   ...(isOurs === undefined ? {} : { isOurs }),
 })
 
-const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
-const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
+type AddressAnswer = DnsAnswer<'A' | 'AAAA'>
+
+const recordsOf = (answer: AddressAnswer) => ('records' in answer ? answer.records : [])
+const failureOf = (answer: AddressAnswer): DnsFailure =>
   'fault' in answer ? answer : { fault: 'no-data' }
 
-const NO_RECORDS: DnsAnswer<'AAAA'> = { records: [] }
+const NO_RECORDS: AddressAnswer = { records: [] }
 
 /**
  * Returns the more uncertain of two faults, so that a partial answer never counts as complete. A

@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
 import type { Resolver } from '../dns/resolver.ts'
+import type { AddressFamilies } from '../dns/route.ts'
 import type { DestinationLimits } from '../rate-control/destination-limits.ts'
 import type { Dial } from '../smtp/dial.ts'
 import type { ConnectionSemaphore } from './connection-semaphore.ts'
@@ -14,10 +15,8 @@ type Egress = {
   /** The bare sender address; empty for the null sender `<>`. */
   readonly mailFrom: string
   readonly dial: Dial
-  /**
-   * False if IPv6 addresses cannot be dialed, so AAAA records are not looked up besides A records.
-   */
-  readonly hasIpv6?: boolean
+  /** Returns the addresses that can be dialed now; default: both families. */
+  readonly getFamilies?: () => AddressFamilies
 }
 
 /** Time limits for each part of a session, in ms. */

@@ -5,10 +5,17 @@ import { formatDuration } from '../../platform/format.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import { type DnsFailure, isNegative, type Resolver } from '../dns/resolver.ts'
-import { addressesOf, cachedAddressesOf, connectOrder, type HostLookup } from '../dns/route.ts'
+import {
+  type AddressFamilies,
+  addressesOf,
+  cachedAddressesOf,
+  connectOrder,
+  type HostLookup,
+} from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
+import { hasNoRoute } from '../smtp/dial.ts'
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -116,7 +123,7 @@ type PartialLookup = { readonly host: string; readonly ipv4: readonly string[] }
  */
 class HostLookups {
   readonly #resolver: Resolver
-  readonly #hasIpv6: boolean
+  readonly #families: AddressFamilies
   readonly #signal: AbortSignal
   readonly #hosts: readonly string[]
   readonly #hostsMax: number
@@ -127,13 +134,13 @@ class HostLookups {
   readonly #unfinished: PartialLookup[] = []
 
   constructor(
-    { resolver, egress: { hasIpv6 = true } }: ProbeDeps,
+    { resolver, egress: { getFamilies } }: ProbeDeps,
     hosts: readonly string[],
     { sharesLimits }: MxGroupPlan<ProbeTarget>,
     signal: AbortSignal,
   ) {
     this.#resolver = resolver
-    this.#hasIpv6 = hasIpv6
+    this.#families = getFamilies?.() ?? 'both'
     this.#signal = signal
     this.#hosts = hosts
     this.#hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
@@ -147,15 +154,16 @@ class HostLookups {
     const host = isEnough ? undefined : this.#hosts[this.#looked]
     if (host === undefined) return this.#finish()
     this.#looked++
-    const known = cachedAddressesOf(this.#resolver, host, this.#hasIpv6)
+    const known = cachedAddressesOf(this.#resolver, host, this.#families)
     if (known !== null) return this.#count(host, known)
     return this.#lookUp(host)
   }
 
   async #lookUp(host: string): Promise<HostWithAddresses> {
-    const options = { signal: this.#signal, hasIpv6: this.#hasIpv6, isUrgent: true }
+    const options = { signal: this.#signal, families: this.#families, isUrgent: true }
     const lookup = await addressesOf(this.#resolver, host, options)
-    if ('addresses' in lookup && this.#hasIpv6) this.#last = { host, ipv4: lookup.addresses }
+    if ('addresses' in lookup && this.#families === 'both')
+      this.#last = { host, ipv4: lookup.addresses }
     return this.#count(host, lookup)
   }
 
@@ -372,6 +380,8 @@ class Attempt {
       const detail = isTimedOut
         ? `no answer within ${formatDuration(connectMs)}`
         : errorMessage(error)
+      // Nothing was sent, and the other family of addresses may have a route.
+      if (hasNoRoute(error)) this.#addresses--
       const answer = hasNoDescriptor ? NO_DESCRIPTOR : noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
       if (!isOurs && reachability.blockedOutcome === null) this.#egress.hosts.failed(ip, answer)

@@ -5,7 +5,13 @@ import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
 import { removeLeadingQuote, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
-import { addressesOf, cachedRouteOf, findRoute, type Route } from '../dns/route.ts'
+import {
+  type AddressFamilies,
+  addressesOf,
+  cachedRouteOf,
+  findRoute,
+  type Route,
+} from '../dns/route.ts'
 import type { ListLoader } from '../lists.ts'
 import { type CachedAnswer, cacheKey } from '../result-cache.ts'
 import type { StepObserver } from '../step-observer.ts'
@@ -45,7 +51,8 @@ export type PrepareDeps = {
   readonly lists: ListLoader
   readonly likelyHosts: LikelyHosts
   /** False if no egress can dial IPv6 addresses. */
-  readonly hasIpv6: boolean
+  /** Returns the addresses that can be dialed now. */
+  readonly getFamilies: () => AddressFamilies
   /** Whether special-use domains (RFC 6761) are looked up in the DNS like ordinary ones. */
   readonly specialDomains: boolean
 }
@@ -161,7 +168,7 @@ export function cachedRouteFor(deps: PrepareDeps, { domain }: Address): Route | 
 
 /** Looks up the route of an address. */
 export async function lookUpRoute(
-  { resolver, likelyHosts, hasIpv6 }: PrepareDeps,
+  { resolver, likelyHosts, getFamilies }: PrepareDeps,
   { domain }: Address,
   options: {
     readonly checkSmtp: boolean
@@ -173,7 +180,8 @@ export async function lookUpRoute(
   const { checkSmtp, isUrgent, signal } = options
   const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
   // The later dial looks the host up again and reports the failure.
-  if (likely !== null) addressesOf(resolver, likely, { signal, hasIpv6 }).catch(() => {})
+  const families = getFamilies()
+  if (likely !== null) addressesOf(resolver, likely, { signal, families }).catch(() => {})
   const route = await findRoute(resolver, domain.ascii, signal)
   likelyHosts.remember(domain.ascii, route)
   return route

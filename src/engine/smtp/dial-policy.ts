@@ -1,12 +1,14 @@
 import { BlockList, isIP } from 'node:net'
 import { EvError } from '../../platform/error.ts'
+import { nat64Ipv4 } from '../../platform/ip.ts'
 
 /**
  * Returns the policy that decides which IP may be dialed, by SMTP, webhooks and anything else:
  * global unicast addresses, and those in `allowRanges` (IPv4 and IPv6 addresses and CIDRs). It
  * takes an IP as text and denies everything else, such as a name. An IPv4-mapped address
- * (`::ffff:127.0.0.1`) is allowed only if a range contains its IPv4 address. Throws `bad_config`
- * for an invalid range.
+ * (`::ffff:127.0.0.1`) is allowed only if a range contains its IPv4 address; an address behind a
+ * NAT64 also if its IPv4 address is global (RFC 6052 §3.1), because a network with IPv6 alone reaches
+ * IPv4 hosts through it. Throws `bad_config` for an invalid range.
  */
 export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => boolean {
   const allowed = new BlockList()
@@ -18,6 +20,8 @@ export function createIpPolicy(allowRanges: readonly string[]): (ip: string) => 
     // First, because a BlockList creates an object for each address.
     if (family === 4 && !isSpecialIpv4(ip)) return true
     if (allowed.check(ip, family === 4 ? 'ipv4' : 'ipv6')) return true
+    const translated = nat64Ipv4(ip)
+    if (translated !== null) return !isSpecialIpv4(translated)
     return family === 6 && GLOBAL_IPV6().check(ip, 'ipv6') && !SPECIAL_IPV6().check(ip, 'ipv6')
   }
 }
@@ -90,7 +94,7 @@ function toNumber(ip: string): number {
 
 /**
  * All that IANA assigns as global unicast. This excludes ::, ::1, IPv4-compatible ::/96, mapped
- * ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard 100::/64, SRv6 5f00::/16, fc00::/7,
+ * ::ffff:0:0/96, NAT64 64:ff9b::/96 (see above) and 64:ff9b:1::/48, discard 100::/64, SRv6 5f00::/16, fc00::/7,
  * fe80::/10, fec0::/10 and ff00::/8.
  */
 const GLOBAL_IPV6 = ranges('2000::/3')

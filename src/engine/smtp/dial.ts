@@ -1,7 +1,8 @@
-import { connect, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
+import { connect, isIPv4, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
 import { EvError } from '../../platform/error.ts'
+import type { AddressFamilies } from '../dns/route.ts'
 
 /** Opens connections to mail servers. */
 export interface Dial {
@@ -39,21 +40,36 @@ type Interfaces = Readonly<
 >
 
 /**
- * Whether IPv6 addresses can be dialed: with an IPv6 source address, through a proxy, or with a
- * global IPv6 address of this machine.
+ * Returns which addresses can be dialed: those of the family of the source address; through a proxy,
+ * both; otherwise those for which this machine has an address. IPv4 alone if it has none, so that a
+ * dial reports the error.
  */
-export function mayDialIpv6(
+export function getDialFamilies(
   { sourceAddress, proxy }: DialOptions,
   interfaces: Interfaces,
-): boolean {
-  if (proxy !== null) return true
-  if (sourceAddress !== null) return isIPv6(sourceAddress)
-  // RFC 4291 §2.5.4 and the IANA registry: global unicast addresses are in 2000::/3.
-  const isGlobal = (address: string) => /^[23][0-9a-f]{3}:/i.test(address)
-  return Object.values(interfaces)
-    .flatMap(addresses => addresses ?? [])
-    .some(({ address, internal }) => !internal && isGlobal(address))
+): AddressFamilies {
+  if (proxy !== null) return 'both'
+  if (sourceAddress !== null) return isIPv6(sourceAddress) ? 'ipv6' : 'ipv4'
+  const addresses = Object.values(interfaces)
+    .flatMap(all => all ?? [])
+    .filter(({ internal }) => !internal)
+  if (!addresses.some(({ address }) => isGlobalIpv6(address))) return 'ipv4'
+  return addresses.some(({ address }) => isRoutedIpv4(address)) ? 'both' : 'ipv6'
 }
+
+/** RFC 4291 §2.5.4 and the IANA registry: global unicast addresses are in 2000::/3. */
+const isGlobalIpv6 = (address: string) => /^[23][0-9a-f]{3}:/i.test(address)
+/** Whether it is an IPv4 address, private ones included, but not of the link alone (RFC 3927). */
+const isRoutedIpv4 = (address: string) => isIPv4(address) && !address.startsWith('169.254.')
+
+/**
+ * Whether a dial failed at once because this machine has no route to the address: without addresses
+ * of its family, or from a source address of the other one.
+ */
+export const hasNoRoute = (error: unknown): boolean =>
+  NO_ROUTE.has(String((error as { readonly code?: unknown } | null)?.code ?? ''))
+
+const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EAFNOSUPPORT', 'EINVAL'])
 
 function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSignal) {
   return new Promise<Duplex>((resolve, reject) => {

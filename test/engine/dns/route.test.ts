@@ -5,6 +5,7 @@ import {
   cachedRouteOf,
   connectOrder,
   findRoute,
+  type HostLookup,
   type Route,
 } from '../../../src/engine/dns/route.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -304,7 +305,27 @@ describe('the addresses of a host', () => {
     ],
   ])('without local IPv6, AAAA is queried %s', async (_, entry, asked, expected) => {
     const dns = zone({ 'mx.test': entry })
-    expect(await addressesOf(dns, 'mx.test', { hasIpv6: false })).toEqual(expected)
+    expect(await addressesOf(dns, 'mx.test', { families: 'ipv4' })).toEqual(expected)
+    expect(dns.asked).toEqual(asked)
+  })
+
+  test.each<[string, ZoneEntry, string[], HostLookup]>([
+    [
+      'not for a host with IPv6',
+      { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] },
+      ['AAAA mx.test'],
+      { addresses: ['2001:db8::1'] },
+    ],
+    [
+      'for one without IPv6',
+      { A: ['192.0.2.1'] },
+      ['AAAA mx.test', 'A mx.test'],
+      { addresses: ['192.0.2.1'] },
+    ],
+    ['for one without any', {}, ['AAAA mx.test', 'A mx.test'], { fault: 'no-data' }],
+  ])('without local IPv4, A is queried %s', async (_, entry, asked, expected) => {
+    const dns = zone({ 'mx.test': entry })
+    expect(await addressesOf(dns, 'mx.test', { families: 'ipv6' })).toEqual(expected)
     expect(dns.asked).toEqual(asked)
   })
 
@@ -318,6 +339,20 @@ describe('the addresses of a host', () => {
   test('keeps five of a hundred addresses', async () => {
     const many = Array.from({ length: 100 }, (_, i) => `192.0.2.${i}`)
     expect(await addresses({ A: many })).toEqual({ addresses: many.slice(0, 5) })
+  })
+
+  // One of the families may have no route from here.
+  test('keeps addresses of both families', async () => {
+    const ipv4 = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5', '192.0.2.6']
+    const ipv6 = ['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8::4', '2001:db8::5']
+    const kept = async (a: string[], aaaa: string[]) => {
+      const found = await addresses({ A: a, AAAA: aaaa })
+      return 'fault' in found ? found : found.addresses
+    }
+    expect(await kept(ipv4, ipv6)).toEqual([...ipv4.slice(0, 3), ...ipv6.slice(0, 2)])
+    expect(await kept(ipv4, ipv6.slice(0, 1))).toEqual([...ipv4.slice(0, 4), ...ipv6.slice(0, 1)])
+    expect(await kept(ipv4.slice(0, 1), ipv6)).toEqual([...ipv4.slice(0, 1), ...ipv6.slice(0, 4)])
+    expect(await kept([], ipv6)).toEqual(ipv6)
   })
 })
 

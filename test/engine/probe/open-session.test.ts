@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cachedResolver } from '../../../src/engine/dns/cached-resolver.ts'
 import type { Resolver } from '../../../src/engine/dns/resolver.ts'
+import type { Target } from '../../../src/engine/smtp/dial.ts'
 import { withResolvers } from '../../../src/platform/es2024.ts'
 import { HANG_UP, type MxSays, type MxScript, refused } from '../../support/mx.ts'
 import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
@@ -40,6 +41,9 @@ function slowAaaa(host: string) {
   })
   return { answer, wrap }
 }
+
+const noRoute = ({ ip, port }: Target) =>
+  Object.assign(new Error(`connect ENETUNREACH ${ip}:${port}`), { code: 'ENETUNREACH' })
 
 const onlyAt =
   (...ips: string[]): NonNullable<MxScript['connect']> =>
@@ -168,6 +172,21 @@ describe('dial limits', () => {
     const { dialled, probed } = await verify({ greeting: '554 5.7.1 no' })
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
     expect(nameOf(probed)).toBe('blocked/policy')
+  })
+
+  // A machine without IPv4, or a broken one: the error comes at once, and nothing is sent.
+  test('addresses without a route from here do not count', async () => {
+    const ipv4 = Array.from({ length: 6 }, (_, i) => `192.0.2.${i + 1}`)
+    const { dialled, probed } = await verify(
+      {
+        connect: to => {
+          if (!to.ip.includes(':')) throw noRoute(to)
+        },
+      },
+      { zone: { 'mx1.test': { A: ipv4, AAAA: ['2001:db8::1'] } }, hosts: ['mx1.test'] },
+    )
+    expect(dialled).toEqual([...ipv4.slice(0, 5), '2001:db8::1'])
+    expect(nameOf(probed)).toBe('accepted/recipient')
   })
 
   test('at most five addresses are dialed', async () => {

@@ -29,7 +29,8 @@ const REFUSED: [reason: string, ...ips: string[]][] = [
   ['IPv4-compatible', '::127.0.0.1', '::7f00:1', '::8.8.8.8'],
   ['IPv4-mapped', '::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:FFFF:10.0.0.1', '::ffff:8.8.8.8'],
   ['IPv4-translated', '::ffff:0:127.0.0.1'],
-  ['NAT64', '64:ff9b::7f00:1', '64:ff9b::127.0.0.1', '64:ff9b:1::1', '64:ff9b:1:ffff::1'],
+  ['NAT64', '64:ff9b::7f00:1', '64:ff9b::127.0.0.1', '64:ff9b::a9fe:a9fe', '64:ff9b::10.0.0.1'],
+  ['local NAT64', '64:ff9b:1::1', '64:ff9b:1:ffff::1', '64:ff9b:1::8.8.8.8'],
   ['discard', '100::', '100::ffff:ffff:ffff:ffff'],
   ['outside 2000::/3', '1fff:ffff::1', '4000::1', '5f00::1', '5fff::1', 'e000::1'],
   ['Teredo', '2001::1', '2001:0:ffff:ffff::1'],
@@ -78,6 +79,22 @@ describe('the IP policy', () => {
     expect(ips.filter(mayDial)).toEqual([])
   })
 
+  // RFC 6052 §3.1: the prefix must not be used for addresses that are not global.
+  test('treats an address behind a NAT64 as its IPv4 address', () => {
+    fc.assert(
+      fc.property(fc.ipV4(), ip => {
+        const [a = 0, b = 0, c = 0, d = 0] = ip.split('.').map(Number)
+        const hex = `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+        const forms = [`64:ff9b::${ip}`, `64:FF9B::${hex}`, `0064:ff9b:0:0:0:0:${hex}`]
+        expect(forms.map(mayDial)).toEqual(forms.map(() => mayDial(ip)))
+      }),
+    )
+    expect(mayDial('64:ff9b::8.8.8.8')).toBe(true)
+    expect(
+      ['64:ff9b::1:8.8.8.8', '64:ff9b:0:1::8.8.8.8', '640:ff9b::808:808'].filter(mayDial),
+    ).toEqual([])
+  })
+
   test('allows the addresses next to a denied range', () => {
     expect(ALLOWED.filter(ip => !mayDial(ip))).toEqual([])
   })
@@ -101,7 +118,7 @@ describe('the IP policy', () => {
           .map(byte => byte.toString(16).padStart(2, '0'))
         const [high, low] = [hex.slice(0, 2).join(''), hex.slice(2).join('')]
         const forms = [`::${ip}`, `::ffff:${ip}`, `::ffff:${high}:${low}`, `::ffff:0:${ip}`]
-        const tunnels = [`64:ff9b::${ip}`, `2002:${high}:${low}::1`, `2001::${ip}`]
+        const tunnels = [`64:ff9b:1::${ip}`, `2002:${high}:${low}::1`, `2001::${ip}`]
         expect([...forms, ...tunnels].filter(mayDial)).toEqual([])
       }),
     )

@@ -3,7 +3,8 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type DialOptions, mayDialIpv6, tcpDial } from '../../../src/engine/smtp/dial.ts'
+import type { AddressFamilies } from '../../../src/engine/dns/route.ts'
+import { type DialOptions, getDialFamilies, tcpDial } from '../../../src/engine/smtp/dial.ts'
 import { selfSigned } from '../../../src/simulator/smtp-host/host.ts'
 
 const DIRECT: DialOptions = { sourceAddress: null, proxy: null }
@@ -287,34 +288,45 @@ describe('TLS', () => {
   })
 })
 
-describe('whether IPv6 addresses can be dialed', () => {
-  const loopback = { lo: [{ address: '::1', internal: true }] }
-  const withAddress = (address: string) => ({ ...loopback, eth0: [{ address, internal: false }] })
+describe('the addresses that can be dialed', () => {
+  const withAddresses = (...addresses: string[]) => ({
+    lo: ['127.0.0.1', '::1'].map(address => ({ address, internal: true })),
+    eth0: addresses.map(address => ({ address, internal: false })),
+  })
 
-  test.each<[string, DialOptions, ReturnType<typeof withAddress>, boolean]>([
-    ['with a global address', DIRECT, withAddress('2001:db8::1'), true],
-    ['not with an address of the link', DIRECT, withAddress('fe80::1'), false],
-    ['not with a private one (RFC 4193)', DIRECT, withAddress('fd00::1'), false],
-    ['not with IPv4 alone', DIRECT, withAddress('192.0.2.1'), false],
+  test.each<[string, DialOptions, Parameters<typeof getDialFamilies>[1], AddressFamilies]>([
+    ['both with both', DIRECT, withAddresses('192.0.2.1', '2001:db8::1'), 'both'],
+    ['both with a private IPv4 address', DIRECT, withAddresses('10.0.0.1', '2001:db8::1'), 'both'],
+    ['IPv6 with IPv6 alone', DIRECT, withAddresses('2001:db8::1', 'fe80::1'), 'ipv6'],
     [
-      'not from an IPv4 source address',
+      'IPv6 with an IPv4 address of the link (RFC 3927)',
+      DIRECT,
+      withAddresses('169.254.7.7', '2001:db8::1'),
+      'ipv6',
+    ],
+    ['IPv4 with IPv4 alone', DIRECT, withAddresses('192.0.2.1'), 'ipv4'],
+    ['IPv4 with an IPv6 address of the link', DIRECT, withAddresses('fe80::1'), 'ipv4'],
+    ['IPv4 with a private IPv6 address (RFC 4193)', DIRECT, withAddresses('fd00::1'), 'ipv4'],
+    ['IPv4 without any, to report its error', DIRECT, { lo: undefined }, 'ipv4'],
+    [
+      'IPv4 from an IPv4 source address',
       { ...DIRECT, sourceAddress: '192.0.2.1' },
-      withAddress('2001:db8::1'),
-      false,
+      withAddresses('2001:db8::1'),
+      'ipv4',
     ],
     [
-      'from an IPv6 source address',
+      'IPv6 from an IPv6 source address',
       { ...DIRECT, sourceAddress: '2001:db8::1' },
-      withAddress('192.0.2.1'),
-      true,
+      withAddresses('192.0.2.1'),
+      'ipv6',
     ],
     [
-      'by way of a proxy, as far as is known here',
+      'both by way of a proxy, as far as is known here',
       { ...DIRECT, proxy: 'socks5://127.0.0.1:1080' },
-      withAddress('192.0.2.1'),
-      true,
+      withAddresses('192.0.2.1'),
+      'both',
     ],
-  ])('%s', (_, options, interfaces, may) => {
-    expect(mayDialIpv6(options, interfaces)).toBe(may)
+  ])('are %s', (_, options, interfaces, families) => {
+    expect(getDialFamilies(options, interfaces)).toBe(families)
   })
 })
