@@ -7,6 +7,8 @@ type Connection = {
   readonly unanswered: ServerResponse[]
   /** Opened above the limit of connections: its request is refused. */
   readonly isSurplus: boolean
+  /** It closes after a response that is in flight or sent: further requests in it are ignored. */
+  isClosing: boolean
 }
 
 /** Tracks open connections and the requests in them that are not fully answered. */
@@ -23,7 +25,7 @@ export class ConnectionTracker {
   /** Tracks a connection until it is closed. */
   track(socket: Socket): void {
     const isSurplus = this.#open.size >= this.#connectionsMax
-    this.#open.set(socket, { requests: 0, unanswered: [], isSurplus })
+    this.#open.set(socket, { requests: 0, unanswered: [], isSurplus, isClosing: false })
     socket.once('close', () => {
       this.#open.delete(socket)
       if (this.#open.size === 0) for (const notify of this.#onEmpty.splice(0)) notify()
@@ -32,6 +34,15 @@ export class ConnectionTracker {
 
   isSurplus(socket: Socket): boolean {
     return this.#open.get(socket)?.isSurplus === true
+  }
+
+  markClosing(socket: Socket): void {
+    const connection = this.#open.get(socket)
+    if (connection !== undefined) connection.isClosing = true
+  }
+
+  isClosing(socket: Socket): boolean {
+    return this.#open.get(socket)?.isClosing === true
   }
 
   /**

@@ -42,8 +42,21 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void
 /** Passes requests to the app. Invalid ones are answered here. */
 export function requestListener(deps: ListenerDeps): Listener {
   const { limits, traffic } = deps
+  const closeIfUnread = (request: IncomingMessage, response: ServerResponse) => {
+    if (!isUnread(request)) return
+    traffic.markClosing(request.socket)
+    closeAfterBody(request, response)
+  }
   const handle = getRequestListener(
-    (request, bindings) => dropIfAnswered(deps, request, bindings as HttpBindings),
+    async (request, bindings) => {
+      const { incoming, outgoing } = bindings as HttpBindings
+      const response = await deps.fetch(request, bindings as HttpBindings)
+      if (isUnread(incoming)) await yieldBatched()
+      // Its body was late.
+      if (isAnswered(outgoing)) return RESPONSE_ALREADY_SENT
+      closeIfUnread(incoming, outgoing)
+      return response
+    },
     // `hostname` is for HTTP/1.0, which needs no Host. The automatic cleanup would reset a
     // connection if the body has not arrived 500 ms after the response; `drainBody` waits as long
     // as for any body.
@@ -53,18 +66,16 @@ export function requestListener(deps: ListenerDeps): Listener {
       autoCleanupIncoming: false,
     },
   )
-  // Sockets that close after a response in flight: further requests on them are ignored.
-  const closing = new WeakSet<object>()
   const checkRequest = createRequestCheck(limits)
   return (request, response) => {
     const { socket } = request
-    if (closing.has(socket)) return
+    if (traffic.isClosing(socket)) return
     response.on('error', () => {}) // The client left; `close` notifies the source.
     const count = traffic.trackRequest(request, response)
     const error =
       connectionLimitError(request, deps) ?? tlsError(request, deps) ?? checkRequest(request)
     const isLast = count >= limits.requestsPerConnection
-    if (error !== null || isLast) closing.add(socket)
+    if (error !== null || isLast) traffic.markClosing(socket)
     if (isLast) closeAfterResponse(response)
     if (error !== null) return refuse(response, deps, error)
     const start = { startedAt: deps.clock.monotonicNow(), bytesBefore: socket.bytesRead }
@@ -72,7 +83,29 @@ export function requestListener(deps: ListenerDeps): Listener {
     const run = () => void handle(request, response)
     if (deps.admission === undefined) return run()
     const refusal = deps.admission(request, response, run)
-    if (refusal !== null) sendError(response, deps, refusal)
+    if (refusal === null) return
+    if (!isUnread(request)) return sendError(response, deps, refusal)
+    void yieldBatched().then(() => {
+      closeIfUnread(request, response)
+      sendError(response, deps, refusal)
+    })
+  }
+}
+
+/**
+ * Closes the connection after the response, which is sent before the body of its request has
+ * arrived. A proxy that cancels such a request could send the next one on the same connection, and
+ * its first bytes would be taken for the rest of the body (HAProxy 2.6 does). The rest is read
+ * first: closing at once would reset the connection, and the client might never see the response.
+ */
+function closeAfterBody(request: IncomingMessage, response: ServerResponse): void {
+  closeAfterResponse(response)
+  const { socket } = request
+  // Node calls it when the last response was sent.
+  socket.destroySoon = () => {
+    Reflect.deleteProperty(socket, 'destroySoon')
+    if (request.complete) socket.destroySoon()
+    else request.once('end', () => socket.destroySoon())
   }
 }
 
@@ -98,16 +131,6 @@ type BodyStart = {
   readonly startedAt: number
   /** Bytes that its connection had received. */
   readonly bytesBefore: number
-}
-
-/**
- * Drops the response of the app if the request was answered in the meantime, because its body was
- * late.
- */
-function dropIfAnswered({ fetch }: ListenerDeps, request: Request, bindings: HttpBindings) {
-  const response = fetch(request, bindings)
-  if (!(response instanceof Promise)) return response
-  return response.then(one => (isAnswered(bindings.outgoing) ? RESPONSE_ALREADY_SENT : one))
 }
 
 /** Handles errors before and after the app, which handles its own. */
@@ -195,6 +218,12 @@ const leastBytes = (elapsedMs: number, { bodyBytesPerSecondMin }: ServerLimits) 
 
 /** Whether the client, and not the service, is the slower one: what has arrived is read. */
 const isWaiting = (request: IncomingMessage) => request.readableLength === 0
+
+/**
+ * Whether a part of the body has not been read yet. A body that was sent with the headers is read in
+ * the same turn of the event loop, but after them.
+ */
+const isUnread = (request: IncomingMessage) => !request.complete && hasBody(request)
 
 /** A request has a body if it has one of these headers (RFC 9112 §6.3). */
 const hasBody = ({ headers }: IncomingMessage) =>

@@ -164,6 +164,8 @@ function answerParserError(fault: ApiError, socket: Socket, deps: ListenerDeps):
   else if (broken !== undefined) refuse(broken, deps, fault)
   // Earlier requests are answered first; the last response closes the connection.
   else if (last !== undefined) closeAfterResponse(last)
+  // Its last response is sent.
+  else if (deps.traffic.isClosing(socket)) socket.destroy()
   else sendErrorAndClose(fault, socket, deps)
 }
 
