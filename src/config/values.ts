@@ -210,13 +210,14 @@ export function endpoint(input: string): string {
   return input
 }
 
+/** Without a path: those of the API and the dashboard begin at the host. */
 export function baseUrl(input: string): string {
   const url = URL.parse(input)
-  const isPlain = url !== null && url.username === '' && url.search === '' && url.hash === ''
-  if (!isPlain || !/^https?:$/.test(url.protocol)) {
-    throw new Expected('https://host such as https://ev.example.com')
+  const isBare = url !== null && /^https?:$/.test(url.protocol) && /^\/+$/.test(url.pathname)
+  if (!isBare || `${url.username}${url.password}${url.search}${url.hash}` !== '') {
+    throw new Expected('https://host such as https://ev.example.com, without a path')
   }
-  return url.href.replace(/(?<!\/)\/+$/, '')
+  return url.origin
 }
 
 /** The issuer identifier of an OpenID provider (OpenID Connect Discovery 1.0 §3). */

@@ -324,12 +324,14 @@ const ROWS: Readonly<Record<Key, Row>> = {
   baseUrl: {
     good: [
       ['https://ev.example.com/', 'https://ev.example.com'],
-      ['https://example.com/ev/', 'https://example.com/ev'],
+      ['http://EV.example.com:8080', 'http://ev.example.com:8080'],
     ],
     bad: [
       ['ev.example.com', /https:\/\/host such as/],
       ['ftp://ev.example.com', /https:\/\/host such as/],
       ['https://ann@ev.example.com', /https:\/\/host such as/],
+      ['https://:secret@ev.example.com', /https:\/\/host such as/],
+      ['https://example.com/ev/', /without a path/],
       ['https://ev.example.com/?a', /https:\/\/host such as/],
     ],
     fallback: null,

@@ -257,7 +257,9 @@ function createRequestCheck({ headersMax }: Pick<ServerLimits, 'headersMax'>) {
     }
     lastHost = host ?? lastHost
     const { url = '' } = request
-    return TARGET.test(url) && !url.includes('%00') ? null : requestError('target_invalid')
+    const [path = ''] = url.split('?', 1)
+    const isValid = TARGET.test(url) && !url.includes('%00') && !DOT_SEGMENT.test(path)
+    return isValid ? null : requestError('target_invalid')
   }
 }
 
@@ -278,6 +280,12 @@ const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
  * that some software treats as a slash.
  */
 const TARGET = /^\/(?!\/)[!#-;=?-[\]^_`a-z{|}~]*$/i
+
+/**
+ * RFC 3986 §5.2.4: `/v1/../metrics` is `/metrics`, also in percent-encoding. Clients resolve such a
+ * path before they send it, and a proxy that decides by the path may not.
+ */
+const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 
 /** Returns the value of the Host header; null if there is none or more than one. */
 function onlyHost({ rawHeaders }: IncomingMessage): string | null {

@@ -54,6 +54,9 @@ const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: s
   ['an absolute target', get('http://ev.example/ok'), 400, 'invalid_request'],
   ['a target of two slashes', get('//ok'), 400, 'invalid_request'],
   ['a target with %00', get('/ok%00'), 400, 'invalid_request'],
+  ['a target with a segment of dots', get('/v1/../ok'), 400, 'invalid_request'],
+  ['a target with encoded dots', get('/v1/%2E%2e/ok'), 400, 'invalid_request'],
+  ['a target that ends with a dot', get('/ok/.?a'), 400, 'invalid_request'],
   ['a target with a backslash', get('/\\ok'), 400, 'invalid_request'],
   ['an asterisk', 'OPTIONS * HTTP/1.1\r\nHost: ev.example\r\n\r\n', 400, 'invalid_request'],
   ['CONNECT', 'CONNECT a.example:25 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
@@ -135,6 +138,14 @@ describe('a malformed request', () => {
     )
     expect(answer).toMatchObject({ status: 200, json: { ok: true }, rest: '' })
     expect(server.asked).toEqual(['/ok'])
+  })
+
+  test('is not one with dots in a name or in the query', async () => {
+    const server = await openHttpServer()
+    for (const path of ['/...', '/.well-known', '/a.b', '/a?next=/../b']) {
+      const answer = parseAnswer(await server.send(get(path, 'Connection: close')))
+      expect(answer, path).toMatchObject({ status: 404 })
+    }
   })
 
   test('is not one with a name, an IPv4 or an IPv6 address as its Host', async () => {
