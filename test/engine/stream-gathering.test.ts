@@ -30,6 +30,17 @@ test('so they do if the source has pauses', async () => {
   expect(mx.sessions.length).toBeLessThanOrEqual(DOMAINS.length + 1)
 })
 
+test('so they do if the result cache is slow', async () => {
+  const get = async () => {
+    await sleep(slow.clock, 150)
+    return new Map()
+  }
+  const resultCache = { get, set: async () => {} }
+  const slow = createTestEngine({ zone: ZONE, script, engine: { resultCache } })
+  expect(await slow.many(INTERLEAVED)).toHaveLength(INTERLEAVED.length)
+  expect(slow.mx.sessions).toHaveLength(DOMAINS.length)
+})
+
 test('a text that arrives alone has its result within 200 ms', async () => {
   const { engine, settled, clock } = createTestEngine({ zone: ZONE, script })
   async function* source() {

@@ -25,6 +25,8 @@ export type MxBatch<R> = {
   lastAt: number
   /** True while more rows may arrive, so that it is not probed unless it is full. */
   isGathering: boolean
+  /** Number of domains of which rows are being routed to it. */
+  arriving: number
 }
 
 /** Which rows an egress may take. */
@@ -73,6 +75,7 @@ export class OperatorQueue<R> {
       rows: [],
       lastAt: now,
       isGathering,
+      arriving: 0,
     }
     if (batch.rows.push(pending) === 1) this.#batches.set(key, batch)
     batch.lastAt = now
@@ -94,6 +97,11 @@ export class OperatorQueue<R> {
     return batch
   }
 
+  /** Returns the batch of a task that any egress may take, if it has rows. */
+  batchOf(task: ProbeTask): MxBatch<R> | undefined {
+    return this.#batches.get(mxGroupKey(task.exchangers[0].route))
+  }
+
   /** Lets a batch be taken though it does not fill a connection. */
   markReady(batch: MxBatch<R>): void {
     batch.isGathering = false
@@ -102,7 +110,7 @@ export class OperatorQueue<R> {
 
   /** Does the same for the batch of a task, if it is pending. */
   markHostsReady(task: ProbeTask): void {
-    const batch = this.#batches.get(mxGroupKey(task.exchangers[0].route))
+    const batch = this.batchOf(task)
     if (batch !== undefined) this.markReady(batch)
   }
 

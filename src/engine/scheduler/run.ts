@@ -84,6 +84,8 @@ type RunDeps = {
   readonly routing: Set<Run>
   /** Adds a row to the queue of its operator; `gathers`: more may follow soon. */
   readonly enqueue: (pending: Pending, gathers: boolean) => void
+  /** More recipients of the MX hosts of a task are expected until this resolves. */
+  readonly gatherUntil: (task: ProbeTask, arrived: Promise<unknown>) => Promise<void>
   /** No more recipients of the MX hosts of a task are expected. */
   readonly markHostsReady: (task: ProbeTask) => void
   /** No more rows of a run are expected at an operator. */
@@ -445,7 +447,9 @@ export class Run {
       if ('then' in prepared) waiting.push(prepared.then(one => this.#onPrepared(row, one)))
       else this.#onPrepared(row, prepared)
     }
-    if (waiting.length > 0) await Promise.all(waiting)
+    const arrived = Promise.all(waiting)
+    if (task !== null && waiting.length > 0) await this.#deps.gatherUntil(task, arrived)
+    else await arrived
     this.#routing--
     // Other domains rarely use the exchangers of this one, so no more recipients are expected.
     if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {

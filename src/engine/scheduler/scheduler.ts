@@ -84,6 +84,7 @@ export class Scheduler {
       options: this.#options,
       routing: this.#routing,
       enqueue: this.#enqueue,
+      gatherUntil: this.#gatherUntil,
       markHostsReady: this.#markHostsReady,
       markRunReady: this.#markRunReady,
       getRoom: this.#getRoom,
@@ -171,14 +172,23 @@ export class Scheduler {
         if (leftMs >= 1) return this.#gather(leftMs)
         this.#gathering.delete(batch)
         if (batch.rows.length === 0 || !batch.isGathering) continue
-        if (batch.lastAt > at) {
-          this.#gathering.set(batch, { queue, at: batch.lastAt })
+        const lastAt = batch.arriving > 0 ? now : batch.lastAt
+        if (lastAt > at) {
+          this.#gathering.set(batch, { queue, at: lastAt })
           continue
         }
         queue.markReady(batch)
         this.#dispatch(queue)
       }
     })
+  }
+
+  readonly #gatherUntil = async (task: ProbeTask, arrived: Promise<unknown>): Promise<void> => {
+    const batch = this.#queues.get(task.operator.name)?.batchOf(task)
+    if (batch === undefined) return void (await arrived)
+    batch.arriving++
+    await arrived
+    batch.arriving--
   }
 
   readonly #markHostsReady = (task: ProbeTask): void => {
