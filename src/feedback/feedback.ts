@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Address, addressKey, isFault, parseAddress } from '../engine/address/address.ts'
-import { classifyReply } from '../engine/smtp/classify-reply.ts'
+import { classifyReply, isAboutRelaying } from '../engine/smtp/classify-reply.ts'
 import { DAY } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
 
@@ -89,7 +89,8 @@ function dedupeKeyFor(input: FeedbackInput, address: Address, facts: Facts): str
 /**
  * Returns what feedback says about the mailbox. The text of a bounce is classified by the rules for
  * replies to RCPT: a full mailbox, a block and a temporary failure say nothing. Neither does a
- * bounce that its provider does not call permanent. Without any code it must call it so.
+ * refusal to relay or a loop, which may be due to the sender's own server, nor a bounce that its
+ * provider does not call permanent. Without any code it must call it so.
  */
 function outcomeOf(
   facts: Facts & { readonly isPermanent: boolean | null },
@@ -100,8 +101,10 @@ function outcomeOf(
   const code = isUndefinedStatus(facts) ? null : (facts.code ?? codeFrom(facts.enhancedCode))
   if (code === null) return facts.isPermanent === true ? 'dead' : null
   const reply = { code, enhanced: facts.enhancedCode, text: facts.text ?? '' }
-  const outcome = classifyReply('rcpt', reply, { recipient: addressKey(address) })
-  return outcome.kind === 'rejected' && outcome.why !== 'full' ? 'dead' : null
+  const recipient = addressKey(address)
+  const outcome = classifyReply('rcpt', reply, { recipient })
+  if (outcome.kind !== 'rejected' || outcome.why === 'full') return null
+  return isAboutRelaying(reply, recipient) ? null : 'dead'
 }
 
 /**

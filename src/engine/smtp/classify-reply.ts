@@ -156,6 +156,21 @@ export function getUncertainty(
 const UNCERTAIN_MEANINGS: ReadonlySet<Meaning> = new Set(['blocked/policy', 'deferred/busy'])
 
 /**
+ * Returns true if a reply names relaying or a loop as the reason why the domain is not accepted. An
+ * exchanger of the domain says so of its own configuration. In a report of another server, it may
+ * be that of the sender.
+ */
+export function isAboutRelaying(reply: Reply, recipient: string): boolean {
+  const text = plainText(reply, recipient)
+  if (matchRule('rcpt', reply, text)?.meaning !== 'rejected/not-hosted') return false
+  return RELAYING.test(toSentence(text)) || LOOPING.test(text)
+}
+
+/** A word of the lexicon of sentences, in any language. */
+const RELAYING = /\brelay\b/
+const LOOPING = /\b(?:loops?|looping)\b|points? (?:back )?to (?:the )?(?:local ?host|me\b|us\b)/
+
+/**
  * Makes V8 compile the patterns: to bytecode at the first use, to machine code at the second. This
  * takes 35 ms once per process and would otherwise delay the first two verdicts. Call it while
  * waiting for I/O.

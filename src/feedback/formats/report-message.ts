@@ -29,7 +29,9 @@ export async function parseReportMessage(
   const sentAt = toTime(email.date) ?? now
   for (const { mimeType, content } of email.attachments) {
     const fields = decode(content)
-    if (DELIVERY_STATUS.test(mimeType)) return parseDeliveryStatus(fields, sentAt)
+    if (DELIVERY_STATUS.test(mimeType)) {
+      return parseDeliveryStatus(fields, sentAt, email.text ?? '')
+    }
     if (mimeType === 'message/feedback-report') return parseAbuseReport(fields, email, sentAt)
   }
   return []
@@ -64,21 +66,22 @@ async function parseMessage(message: Uint8Array): Promise<Email | null> {
 
 /**
  * Parses the fields about the message and about each recipient (RFC 3464 §2). A relayed, expanded
- * or delayed recipient is no outcome.
+ * or delayed recipient is no outcome. `notification` is the part that people read.
  */
-function parseDeliveryStatus(text: string, sentAt: number): FeedbackInput[] {
+function parseDeliveryStatus(text: string, sentAt: number, notification: string): FeedbackInput[] {
   const [message, ...recipients] = parseFieldGroups(text)
   // Some servers omit the empty line after the fields about the message.
   const groups = message?.has('final-recipient') ? [message, ...recipients] : recipients
   const reports = groups.slice(0, RECIPIENTS_MAX).map(readRecipient)
   const expanded = findExpanded(reports)
   return reports.flatMap(report => {
-    const { action, original, final, fields } = report
+    const { action, mailed, fields } = report
     const kind = KINDS.get(action)
-    const address = original === null || expanded.has(original) ? final : original
+    const address = mailed !== null && expanded.has(mailed) ? memberOf(report) : mailed
     if (kind === undefined || address === null) return []
     const status = fields.get('status') ?? null
-    const diagnostic = parseDiagnostic(fields.get('diagnostic-code') ?? '', status)
+    const reply = fields.get('diagnostic-code') ?? findReply(notification, report.final)
+    const diagnostic = parseDiagnostic(reply, status)
     const occurredAt =
       toTime(fields.get('last-attempt-date')) ?? toTime(message?.get('arrival-date')) ?? sentAt
     return [{ address, kind, ...diagnostic, occurredAt }]
@@ -89,36 +92,54 @@ type RecipientReport = {
   readonly fields: ReadonlyMap<string, string>
   readonly action: string
   /** The address that the message was sent to (RFC 3464 §2.3.1), if the server knows it. */
-  readonly original: string | null
-  /** The address that the server delivered to (§2.3.2): another one if it forwards mail. */
+  readonly mailed: string | null
+  /** The address that the server had (§2.3.2): another one if mail is forwarded. */
   readonly final: string | null
+  /** The address that the server delivered to, which Sendmail tells apart from the final one. */
+  readonly actual: string | null
 }
 
 function readRecipient(fields: ReadonlyMap<string, string>): RecipientReport {
-  const final = addressOf(fields.get('final-recipient'))
   const original = addressOf(fields.get('original-recipient'))
+  const final = addressOf(fields.get('final-recipient')) ?? original
   const isValid = original !== null && !isFault(parseAddress(original))
   return {
     fields,
     action: (fields.get('action') ?? '').trim().toLowerCase(),
-    original: isValid ? original : null,
-    final: final ?? original,
+    mailed: isValid ? original : final,
+    final,
+    actual: addressOf(fields.get('x-actual-recipient')) ?? final,
   }
 }
 
 /**
  * Returns the addresses that stand for several recipients. If one of these fails, the message was
- * delivered to the others.
+ * delivered to the others. Exim repeats the address and does not name its recipients.
  */
 function findExpanded(reports: readonly RecipientReport[]): ReadonlySet<string> {
-  const finals = new Map<string, string | null>()
+  const found = new Map<string, string | null>()
   const expanded = new Set<string>()
-  for (const { action, original, final } of reports) {
-    if (original === null) continue
-    if (action === 'expanded' || (finals.get(original) ?? final) !== final) expanded.add(original)
-    finals.set(original, final)
+  for (const { action, mailed, actual } of reports) {
+    if (mailed === null) continue
+    const isRepeated = found.has(mailed) && (actual === mailed || actual !== found.get(mailed))
+    if (action === 'expanded' || isRepeated) expanded.add(mailed)
+    found.set(mailed, actual)
   }
   return expanded
+}
+
+/** Returns the recipient that a mailed address stands for; null if the report does not name it. */
+const memberOf = ({ mailed, actual }: RecipientReport) => (actual === mailed ? null : actual)
+
+/**
+ * Returns the reply that the notification quotes after the address, as in `ann@example.com: 550 No
+ * such user`, else ''. The fields of OpenSMTPD have only the status 5.0.0, whatever the reply.
+ */
+function findReply(notification: string, address: string | null): string {
+  if (address === null) return ''
+  const start = `${address}: `.toLowerCase()
+  const line = notification.split('\n').find(text => text.toLowerCase().startsWith(start))
+  return line?.slice(start.length) ?? ''
 }
 
 /** Actions of RFC 3464 §2.3.3 that are final. */

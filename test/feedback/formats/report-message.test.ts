@@ -10,7 +10,10 @@ import { fc, runs } from '../../support/property.ts'
 const NOW = Date.parse('2026-11-23T12:00:00Z')
 const FOLDER = new URL('../../../fixtures/feedback/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(`${name}.eml`, FOLDER))
-const SAMPLES = ['rfc3464-failed', 'postfix-failed', 'rfc6533-failed', 'rfc5965-abuse'].map(read)
+const SAMPLES = [
+  ...['rfc3464-failed', 'postfix-failed', 'rfc6533-failed', 'rfc5965-abuse'],
+  ...['opensmtpd-failed', 'sendmail-alias', 'exim-alias'],
+].map(read)
 
 describe('a delivery status notification', () => {
   test('of RFC 3464 §E.1 is a bounce with a temporary code', async () => {
@@ -46,6 +49,36 @@ describe('a delivery status notification', () => {
         occurredAt,
       },
     ])
+  })
+})
+
+describe('a report as a mail server writes it', () => {
+  /** The address and the outcome of each piece of feedback. */
+  async function outcomesOf(name: string) {
+    const items = await parseReportMessage(read(name), NOW)
+    return items.map(item => {
+      const feedback = parseFeedback(item, NOW)
+      return typeof feedback === 'string' ? feedback : [feedback.addressKey, feedback.outcome]
+    })
+  }
+
+  test('of OpenSMTPD has the replies in the text for people', async () => {
+    expect(await outcomesOf('opensmtpd-failed')).toEqual([
+      ['gone@example.com', 'dead'],
+      ['refused@example.com', null],
+      ['full@example.com', null],
+    ])
+  })
+
+  test('of Sendmail names the recipients of an alias in a field of its own', async () => {
+    expect(await outcomesOf('sendmail-alias')).toEqual([
+      ['full@example.com', null],
+      ['gone@example.com', 'dead'],
+    ])
+  })
+
+  test('of Exim repeats an alias without its recipients, and says nothing about them', async () => {
+    expect(await outcomesOf('exim-alias')).toEqual([])
   })
 })
 
@@ -112,6 +145,15 @@ describe('of a report', () => {
     expect(await outcomes(unparsed)).toEqual([['ann.lee@b.test', 'dead']])
     const unknown = [original('unknown'), final('ann.lee@b.test'), ...UNKNOWN]
     expect(await outcomes(unknown)).toEqual([['ann.lee@b.test', 'dead']])
+  })
+
+  test('an address that its server reports twice for one recipient stands for that one', async () => {
+    const actual = 'X-Actual-Recipient: rfc822; ann@mail.a.test'
+    const once = [final('ann@a.test'), actual, ...UNKNOWN]
+    expect(await outcomes(once, once)).toEqual([
+      ['ann@a.test', 'dead'],
+      ['ann@a.test', 'dead'],
+    ])
   })
 
   test('one failed recipient of several does not speak for the address of all', async () => {
@@ -205,8 +247,11 @@ test('a returned message of any size does not hide the report before it', async 
 })
 
 test('a report with too many recipients is cut', async () => {
-  const group = 'Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: 5.1.1\n\n'
-  const fields = `Reporting-MTA: dns; a.example\n\n${group.repeat(50_000)}`
+  const groups = Array.from(
+    { length: 5_000 },
+    (_, n) => `Final-Recipient: rfc822; a${n}@b.test\nAction: failed\nStatus: 5.1.1\n\n`,
+  )
+  const fields = `Reporting-MTA: dns; a.example\n\n${groups.join('')}`
   const message = `Content-Type: message/delivery-status\n\n${fields}`
   const items = await parseReportMessage(Buffer.from(wrapped(message)), NOW)
   expect(items).toHaveLength(1_000)
