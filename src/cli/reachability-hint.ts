@@ -20,12 +20,15 @@ export function createOutboundHint(
   log: Log,
   config: Pick<Config, 'log' | 'smtpPort'>,
 ): OutboundHint {
-  const notice = fillMessage(ENGINE_LOG.portBlocked, `${config.smtpPort}`)
+  const { portBlocked, portIntercepted } = ENGINE_LOG
+  const notices = [portBlocked, portIntercepted].map(event =>
+    fillMessage(event, `${config.smtpPort}`),
+  )
   let isLogged = false
   let anyUnreached = false
   let anyReached = false
   const warn: Log['warn'] = (message, fields) => {
-    isLogged ||= message === notice && config.log !== 'error'
+    isLogged ||= notices.includes(message) && config.log !== 'error'
     log.warn(message, fields)
   }
   return {

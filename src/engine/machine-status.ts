@@ -59,9 +59,11 @@ function findSmtpProblem(
   { smtpPort, findPortFailure }: MachineStatusOptions,
 ): MachineProblem | null {
   const failures = egressPool.names.map((name): MachineProblem | null => {
-    const { closedSince, hasConnected } = egressPool.prober(name)
+    const { closedSince, hasConnected, isIntercepted } = egressPool.prober(name)
     if (closedSince !== null) {
-      const detail = `no mail server can be reached on port ${smtpPort}`
+      const detail = isIntercepted
+        ? `something on the network answers on port ${smtpPort} instead of the mail servers`
+        : `no mail server can be reached on port ${smtpPort}`
       return { cause: 'smtp', detail, since: closedSince }
     }
     // The engine itself knows the state of a port that it has used.

@@ -9,6 +9,12 @@ export const ENGINE_LOG = {
       'No mail server can be reached on port …: outbound port … is probably blocked. Run "ev doctor" to check. ev keeps retrying; until then, addresses end as unknown (no_connect).',
     fields: ['egress'],
   },
+  portIntercepted: {
+    level: 'warn',
+    message:
+      'Something on the network answers on port … instead of the mail servers. Run "ev doctor" to check. ev keeps checking; until then, addresses end as unknown (no_connect).',
+    fields: ['egress', 'host'],
+  },
   portReachable: {
     level: 'info',
     message: 'Mail servers are reachable again on port ….',

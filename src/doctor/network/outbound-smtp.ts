@@ -1,3 +1,5 @@
+import { findSharedHost } from '../../engine/probe/interception.ts'
+import { REFERENCE_MX_HOSTS } from '../../engine/probe/outbound-reachability.ts'
 import type { Reply } from '../../engine/smtp/reply.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
@@ -14,6 +16,8 @@ export function portFinding(
   const greeted = best.filter(is('greeted'))
   const refused = best.filter(is('refused'))
   if (greeted.length + refused.length === 0) return unreachable(best, port, proxied)
+  const interceptor = findInterceptor(greeted)
+  if (interceptor !== null) return intercepted(interceptor, greeted, port, proxied)
   const count = `${greeted.length} of ${best.length} mail servers`
   if (refused.length > 0) return rejected(`${count} accepted port ${port}`, greeted, refused)
   const others = best.filter(handshake => handshake.outcome.kind !== 'greeted')
@@ -28,12 +32,41 @@ export function portFinding(
   )
 }
 
+/** Returns the host that answers instead of several providers; null if they answer themselves. */
+const findInterceptor = (greeted: readonly With<'greeted'>[]): string | null =>
+  findSharedHost(
+    greeted
+      .filter(({ host }) => REFERENCE_HOSTS.has(host))
+      .map(({ host, outcome }) => ({ host, text: outcome.greeting.text })),
+  )
+
+/** Each is of another provider; other hosts may be names of one server. */
+const REFERENCE_HOSTS: ReadonlySet<string> = new Set(REFERENCE_MX_HOSTS)
+
+function intercepted(
+  interceptor: string,
+  greeted: readonly With<'greeted'>[],
+  port: number,
+  proxied: boolean,
+): Finding {
+  const names = greeted.map(({ host }) => host).join(', ')
+  return fail(
+    `${sanitizeText(interceptor)} answers on port ${port} instead of the mail servers: ${names}`,
+    proxied
+      ? `The proxy, or the network where it runs, intercepts outbound mail, so nothing can be verified. Use another proxy.`
+      : `The network intercepts outbound mail, so nothing can be verified. Ask your network or hosting provider not to intercept it, or use --proxy socks5://… on a machine where port ${port} is open.`,
+  )
+}
+
 /**
- * Whether mail servers were found in the DNS and contacted, and none accepted a connection. If none
- * was contacted, nothing is known about the port.
+ * Whether mail servers were found in the DNS and contacted, and none accepted a connection, or
+ * something else answered instead of them. If none was contacted, nothing is known about the port.
  */
-export const isPortBlocked = (handshakes: readonly HandshakeResult[]): boolean =>
-  handshakes.some(({ outcome: { kind } }) => CONTACTED.has(kind)) && !handshakes.some(is('greeted'))
+export function isPortBlocked(handshakes: readonly HandshakeResult[]): boolean {
+  const greeted = handshakes.filter(is('greeted'))
+  if (greeted.length > 0) return findInterceptor(greeted) !== null
+  return handshakes.some(({ outcome: { kind } }) => CONTACTED.has(kind))
+}
 
 const CONTACTED: ReadonlySet<Outcome['kind']> = new Set(['refused', 'mute', 'unreached'])
 

@@ -119,6 +119,11 @@ export class EgressProber implements EgressState {
     return this.reachability.closedSince
   }
 
+  /** Whether something else answers on the port instead of the mail servers. */
+  get isIntercepted(): boolean {
+    return this.reachability.interceptedOutcome !== null
+  }
+
   /** Whether a mail server was reached since the start. */
   get hasConnected(): boolean {
     return this.reachability.hasConnected
@@ -196,7 +201,7 @@ export class EgressProber implements EgressState {
 
   /** Does the same and aborts a running port probe. Call it when no probe follows. */
   close(): Promise<void> {
-    this.reachability.cancelProbe()
+    this.reachability.stop()
     return this.idle()
   }
 

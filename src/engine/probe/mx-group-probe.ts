@@ -12,9 +12,15 @@ import { type ConnectionPermit, releaseAll } from '../rate-control/permit-queue.
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
+import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
-import { type HeldConnection, type OpenFailure, openSession } from './open-session.ts'
+import {
+  type HeldConnection,
+  type OpenFailure,
+  type OpenSession,
+  openSession,
+} from './open-session.ts'
 import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import {
   type ConnectionInfo,
@@ -44,6 +50,11 @@ type SessionResult = {
  * look, whose result only refines its own: one more connection to a server at some distance.
  */
 const SECOND_LOOK_MS = 3_000
+/**
+ * How long a single verification waits for the greetings of two other providers: twice what a distant
+ * one takes. Later ones know the result.
+ */
+const SINGLE_CHECK_MS = 3_000
 
 /** Outcomes that wait for a second look at their domain. */
 type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
@@ -206,7 +217,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     permits: ConnectionPermits,
     look: SecondLook<Q> | null,
   ): Promise<SessionResult> {
-    const { hosts } = this.egress
+    const { hosts, reachability } = this.egress
     const { dialogue, listener } = this.options
     const signal = this.#signal
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
@@ -265,15 +276,22 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       })
       this.#deps.onDrain(drain)
       isInStep = await session.inStep
+      // A proxy of the network proves nothing about the domains and the hosts.
+      if (this.#isSuspicious(opened, withheld)) await this.#checkInterception()
+      const intercepted = reachability.interceptedOutcome
+      const isGenuine = isInStep && intercepted === null
       if (isInStep && end?.isClean === true) {
         this.rateController.succeeded()
         opened.permit.succeeded()
       }
-      if (isInStep) log.conclude()
-      probe.concludeTests(isInStep)
-      if (log.hasRefusals && !this.options.single) await this.#otherTests(log)
+      if (isGenuine) log.conclude()
+      probe.concludeTests(isGenuine)
+      if (log.hasRefusals && isGenuine && !this.options.single) await this.#otherTests(log)
       this.#withheld = null
-      const retried = await withheld.conclude(session.inStep, signal, one => this.#settle(one, log))
+      const retried = await withheld.conclude(session.inStep, signal, one => {
+        if (intercepted === null) this.#settle(one, log)
+        else this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
+      })
       if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
     }
     const isRetried = end.isRetried || (!isInStep && session.pipelining)
@@ -284,6 +302,24 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       drain,
       isRetried,
     }
+  }
+
+  async #checkInterception(): Promise<void> {
+    const { deps, reachability } = this.egress
+    const limitMs = this.options.single ? SINGLE_CHECK_MS : null
+    const limit = withDeadline(deps.clock, limitMs, [this.#signal])
+    await reachability.checkInterception(limit.signal)
+    limit.done()
+  }
+
+  /** Whether something else than the mail server may have answered, and its answers would count. */
+  #isSuspicious({ session, host }: OpenSession, withheld: WithheldOutcomes<Q>): boolean {
+    const { single } = this.options
+    const mayMislead = ({ target, answer, facts }: WithheldOutcome<Q>) => {
+      const known = this.catchAllOf(target)
+      return isDecidedByServer(answer, { tested: facts.catchAll ?? null, known }, single)
+    }
+    return withheld.some(mayMislead) && isForeignGreeting(session.banner, host)
   }
 
   /**

@@ -1,12 +1,16 @@
+import { orOnAbort } from '../../platform/abort.ts'
 import { HOUR, MINUTE, SECOND, sleep } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
+import { sanitizeText } from '../../platform/text.ts'
 import { isNegative } from '../dns/resolver.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 import type { ProbeDeps } from './egress.ts'
+import { findInterceptor } from './interception.ts'
+import { noResponse } from './probe-outcome.ts'
 
 /**
  * A dial without a response counts as failed after this time, though it continues: a SYN is resent
@@ -74,6 +78,11 @@ export class OutboundReachability {
   #search: Promise<void> | null = null
   /** Ends the wait of a search for the next dial that opens. */
   #awaited: AbortController | null = null
+  /** The host that answers instead of the mail servers; null if none is known. */
+  #interceptor: string | null = null
+  /** Until when the reference MX hosts count as answering themselves, monotonic ms. */
+  #genuineUntil = Number.NEGATIVE_INFINITY
+  #interceptionCheck: { readonly end: AbortController; readonly done: Promise<void> } | null = null
 
   readonly #onReopened: () => void
 
@@ -87,8 +96,20 @@ export class OutboundReachability {
   get blockedOutcome(): RecipientOutcome | null {
     const { clock, smtpPort } = this.#deps
     if (this.#closedUntil === null || this.#closedUntil <= clock.monotonicNow()) return null
-    const detail = `not probed: outbound port ${smtpPort} seems to be blocked`
-    return { kind: 'no-response', why: 'connect', stage: 'connect', detail }
+    if (this.#interceptor !== null) return this.interceptedOutcome
+    return noResponse(
+      'connect',
+      'connect',
+      `not probed: outbound port ${smtpPort} seems to be blocked`,
+    )
+  }
+
+  /** The outcome for all targets while something else answers instead of the mail servers. */
+  get interceptedOutcome(): RecipientOutcome | null {
+    if (this.#interceptor === null) return null
+    const host = sanitizeText(this.#interceptor)
+    const detail = `${host} answers on port ${this.#deps.smtpPort} instead of the mail servers`
+    return noResponse('connect', 'connect', detail)
   }
 
   /** Since when the port has been blocked, epoch ms; null if it does not count as blocked. */
@@ -146,6 +167,13 @@ export class OutboundReachability {
     }
     const closed = this.blockedOutcome
     if (closed !== null) return closed
+    // Connections open, so only the greetings tell when it ends.
+    const intercepted = this.interceptedOutcome
+    if (intercepted !== null) {
+      this.#closedUntil = clock.monotonicNow() + CLOSED_MS
+      void this.checkInterception()
+      return intercepted
+    }
     if (this.#closedUntil !== null) this.#retryNow()
     this.#dials.add(giveUp)
     const startedAt = clock.monotonicNow()
@@ -158,6 +186,30 @@ export class OutboundReachability {
       if (result === 'opened') this.#opened()
       if (result === 'failed') this.#failed(dialGroup)
     }
+  }
+
+  /**
+   * Compares the greetings of reference MX hosts, at most once an hour while they differ. Resolves
+   * when it is known whether something else answers instead of the mail servers, or at the abort of
+   * `signal`.
+   */
+  async checkInterception(signal?: AbortSignal): Promise<void> {
+    const { clock } = this.#deps
+    if (this.#interceptionCheck === null) {
+      if (this.#genuineUntil > clock.monotonicNow()) return
+      const end = new AbortController()
+      const done = this.#compareGreetings(end.signal).finally(() => {
+        this.#interceptionCheck = null
+      })
+      this.#interceptionCheck = { end, done }
+    }
+    await orOnAbort(this.#interceptionCheck.done, signal, undefined)
+  }
+
+  /** Aborts the running checks of the reference MX hosts, which serve later dials only. */
+  stop(): void {
+    this.cancelProbe()
+    this.#interceptionCheck?.end.abort()
   }
 
   /** Aborts a running probe of the reference MX hosts, which serves later dials only. */
@@ -173,7 +225,27 @@ export class OutboundReachability {
     void this.#portProbe()
   }
 
+  async #compareGreetings(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps
+    const interceptor = await findInterceptor(this.#deps, REFERENCE_MX_HOSTS, signal)
+    if (signal.aborted) return
+    if (interceptor === 'undecided' || interceptor === null) {
+      const isGenuine = interceptor === null
+      this.#genuineUntil = clock.monotonicNow() + (isGenuine ? OPEN_MS : REACHED_MS)
+      if (this.#interceptor === null) return
+      if (isGenuine) {
+        this.#interceptor = null
+        this.#opened()
+      } else this.#close()
+      return
+    }
+    this.#interceptor = interceptor
+    this.#close()
+  }
+
   #opened() {
+    // A connection that opens is that of the interceptor.
+    if (this.#interceptor !== null) return
     const { clock, log, smtpPort, egress } = this.#deps
     this.#openUntil = clock.monotonicNow() + OPEN_MS
     this.#hasConnected = true
@@ -255,7 +327,12 @@ export class OutboundReachability {
     this.#closedUntil = now + CLOSED_MS
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
-    if (isNew) writeLog(log, ENGINE_LOG.portBlocked, { egress: egress.name }, `${smtpPort}`)
+    if (!isNew) return
+    const fields = { egress: egress.name }
+    if (this.#interceptor === null)
+      return writeLog(log, ENGINE_LOG.portBlocked, fields, `${smtpPort}`)
+    const host = sanitizeText(this.#interceptor)
+    writeLog(log, ENGINE_LOG.portIntercepted, { ...fields, host }, `${smtpPort}`)
   }
 }
 

@@ -22,6 +22,10 @@ export class WithheldOutcomes<Q> {
     this.#answers.push(answer)
   }
 
+  some(predicate: (answer: WithheldOutcome<Q>) => boolean): boolean {
+    return this.#answers.some(predicate)
+  }
+
   /**
    * Waits until it is known whether the replies were in step. Emits the valid answers and returns
    * the targets to retry. After a surplus reply no answer is valid, because the shift may have

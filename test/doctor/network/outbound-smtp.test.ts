@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { portFinding } from '../../../src/doctor/network/outbound-smtp.ts'
+import { isPortBlocked, portFinding } from '../../../src/doctor/network/outbound-smtp.ts'
 import type { HandshakeResult, Outcome } from '../../../src/doctor/network/smtp-handshake.ts'
+import { REFERENCE_MX_HOSTS } from '../../../src/engine/probe/outbound-reachability.ts'
 import { greeted, refused, unreached, visited } from './visits.ts'
 
 const find = (outcomes: readonly Outcome[], proxied = false) =>
@@ -49,6 +50,40 @@ describe('outbound SMTP', () => {
       says: '1 of 2 mail servers accepted port 25; mx2.test replied "554 Client host [192.0.2.9] blocked\uFFFD[2J using zen"',
     })
     expect(find([blocked, blocked])).toMatchObject({ state: 'fail' })
+  })
+
+  describe('with a proxy on the network', () => {
+    const from = (...hosts: string[]) =>
+      hosts.map(host => visited(host, greeted('proxy.isp.test', 'proxy.isp.test ESMTP')))
+    const [google = '', microsoft = ''] = REFERENCE_MX_HOSTS
+
+    test('fails if it greets instead of two providers', () => {
+      const visits = from(google, microsoft)
+      expect(portFinding(visits, 25, false)).toEqual({
+        state: 'fail',
+        says: `proxy.isp.test answers on port 25 instead of the mail servers: ${google}, ${microsoft}`,
+        todo: expect.stringMatching(
+          /^The network intercepts outbound mail.*Ask your network.*--proxy/,
+        ),
+      })
+      expect(portFinding(visits, 25, true)).toMatchObject({
+        state: 'fail',
+        todo: expect.stringMatching(/where it runs, intercepts.*another proxy/),
+      })
+      expect(isPortBlocked(visits)).toBe(true)
+    })
+
+    test.each([
+      ['one provider', from(google)],
+      ['hosts that may be one server', from('mx1.test', 'mx2.test')],
+      [
+        'a firewall that masks all greetings',
+        [google, microsoft].map(host => visited(host, greeted('x', '*****************'))),
+      ],
+    ])('passes for %s', (_, visits) => {
+      expect(portFinding(visits, 25, false)).toMatchObject({ state: 'ok' })
+      expect(isPortBlocked(visits)).toBe(false)
+    })
   })
 
   // Cause, outcome of all hosts, text and fix.
