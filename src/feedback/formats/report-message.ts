@@ -74,14 +74,15 @@ function parseDeliveryStatus(text: string, sentAt: number, notification: string)
   const groups = message?.has('final-recipient') ? [message, ...recipients] : recipients
   const reports = groups.slice(0, RECIPIENTS_MAX).map(readRecipient)
   const expanded = findExpanded(reports)
+  const replies = readReplies(notification)
   return reports.flatMap(report => {
-    const { action, mailed, fields } = report
+    const { action, mailed, final, fields } = report
     const kind = KINDS.get(action)
     const address = mailed !== null && expanded.has(mailed) ? memberOf(report) : mailed
     if (kind === undefined || address === null) return []
     const status = fields.get('status') ?? null
-    const reply = fields.get('diagnostic-code') ?? findReply(notification, report.final)
-    const diagnostic = parseDiagnostic(reply, status)
+    const quoted = replies.get(final?.toLowerCase() ?? '')
+    const diagnostic = parseDiagnostic(fields.get('diagnostic-code') ?? quoted ?? '', status)
     const occurredAt =
       toTime(fields.get('last-attempt-date')) ?? toTime(message?.get('arrival-date')) ?? sentAt
     return [{ address, kind, ...diagnostic, occurredAt }]
@@ -132,14 +133,18 @@ function findExpanded(reports: readonly RecipientReport[]): ReadonlySet<string> 
 const memberOf = ({ mailed, actual }: RecipientReport) => (actual === mailed ? null : actual)
 
 /**
- * Returns the reply that the notification quotes after the address, as in `ann@example.com: 550 No
- * such user`, else ''. The fields of OpenSMTPD have only the status 5.0.0, whatever the reply.
+ * Returns the replies that the notification quotes after an address in lower case, as in
+ * `ann@example.com: 550 No such user`. The fields of OpenSMTPD have only the status 5.0.0, whatever
+ * the reply.
  */
-function findReply(notification: string, address: string | null): string {
-  if (address === null) return ''
-  const start = `${address}: `.toLowerCase()
-  const line = notification.split('\n').find(text => text.toLowerCase().startsWith(start))
-  return line?.slice(start.length) ?? ''
+function readReplies(notification: string): ReadonlyMap<string, string> {
+  const replies = new Map<string, string>()
+  for (const line of notification.split('\n')) {
+    const end = line.indexOf(': ')
+    const address = line.slice(0, end).toLowerCase()
+    if (address.includes('@') && !replies.has(address)) replies.set(address, line.slice(end + 2))
+  }
+  return replies
 }
 
 /** Actions of RFC 3464 §2.3.3 that are final. */
