@@ -14,7 +14,6 @@ import { checkFeedback, FEEDBACK_ITEMS_MAX, recordFeedback } from '../feedback/r
 import { buildReport } from '../feedback/report.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
-import { requestError } from './errors/request-errors.ts'
 import { checkBodyHeaders, readJson, readJsonOrForm } from './middleware/body.ts'
 import { commitResponse, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { createValidator } from './middleware/validate.ts'
@@ -26,15 +25,7 @@ import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 
 type FeedbackDeps = Pick<
   ApiDeps,
-  | 'clock'
-  | 'database'
-  | 'feedback'
-  | 'guard'
-  | 'isStopping'
-  | 'metrics'
-  | 'secretBox'
-  | 'settings'
-  | 'transport'
+  'clock' | 'database' | 'feedback' | 'guard' | 'metrics' | 'secretBox' | 'settings' | 'transport'
 > &
   IdempotencyDeps
 
@@ -421,7 +412,6 @@ function readEvents(service: FeedbackDeps): MiddlewareHandler<Env> {
   } as const
   const validate = createValidator({ params: providerParams })
   return async (c, next) => {
-    if (service.isStopping()) throw requestError('service_stopping')
     const { provider, id } = c.req.param() as z.output<typeof providerParams>
     c.set('feedbackSource', await getSource(service, { provider, id }))
     // Some HTTP clients send a password only after this challenge.

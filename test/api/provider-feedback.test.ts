@@ -261,12 +261,6 @@ test('later verifications use what a provider reported', async () => {
   expect((await json('/v1/verify/single', { body })).reason).toBe('rejected_email')
 })
 
-test('a request while the service stops is refused, so that it is repeated', async () => {
-  const { sendEvent, stop } = await createReceiver('ses')
-  stop()
-  expect((await sendEvent('bounce')).status).toBe(503)
-})
-
 /** Changes of a text: characters, slices, and values of its JSON. */
 const mutation = fc.oneof(
   fc.record({ kind: fc.constant('replace' as const), at: fc.nat(), by: fc.string() }),

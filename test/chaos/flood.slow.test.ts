@@ -24,7 +24,7 @@ const TIMEOUT_MS = 300_000 + SECONDS * 10_000
 test('rejects ten times its capacity with 429 or 503, loses no data and resets no connection', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  // For a proxy, the service keeps idle connections for 65 s. On an overloaded machine a client may
+  // For a proxy, the service keeps idle connections for ten minutes. On an overloaded machine a client may
   // take longer than the usual 5 s until its next request, which would reach a closed connection.
   const chaos = await startChaosService({
     args: ['--sessions-per-second', '1000', '--trust-proxy', '127.0.0.1'],

@@ -38,10 +38,7 @@ import { type RouteTable, toRoutePath } from './route-table.ts'
 import { authenticateLink, type LinkDeps } from './signed-link.ts'
 import { createValidator, type RequestSchemas } from './validate.ts'
 
-type GuardDeps = Pick<
-  ServiceDeps,
-  'clock' | 'database' | 'isStopping' | 'log' | 'priority' | 'settings'
-> & {
+type GuardDeps = Pick<ServiceDeps, 'clock' | 'database' | 'log' | 'priority' | 'settings'> & {
   readonly capacity: Capacity
   readonly lastUsed: LastUsed
   readonly keysInFlight: KeysInFlight
@@ -248,7 +245,6 @@ function checkCaller(
   service: GuardDeps,
   rule: GuardRule,
 ): Caller | Promise<Caller> {
-  if (c.req.method === 'POST' && service.isStopping()) throw requestError('service_stopping')
   const found = identifyCaller(c, service, rule)
   const check = (caller: Caller) => {
     c.set('caller', caller)

@@ -278,7 +278,7 @@ const EXAMPLES = {
     max: 100_000,
   }),
   server_error: requestError('internal_error', { cause: undefined }),
-  service_unavailable: requestError('service_stopping'),
+  service_unavailable: requestError('data_not_stored', { cause: undefined }),
   insufficient_storage: requestError('disk_full'),
 } satisfies Record<Exclude<ApiCode, 'method_not_allowed'>, ApiError | OperationError>
 

@@ -61,8 +61,12 @@ export const SERVER_LIMITS: ServerLimits = {
   refusedMs: SECOND,
 }
 
-/** Behind a proxy: longer than the 60 s of common proxies, so that the proxy closes first. */
-export const PROXIED_KEEP_ALIVE_MS = 65 * SECOND
+/**
+ * Behind a proxy: longer than proxies keep idle connections, so that the proxy closes first (nginx
+ * and AWS 60 s, Traefik 90 s, Caddy 120 s, Google Cloud 600 s). A POST that is sent while the service
+ * closes is a 502.
+ */
+export const PROXIED_KEEP_ALIVE_MS = 620 * SECOND
 
 /**
  * File descriptors used for other things than client connections: the database, DNS queries, mail

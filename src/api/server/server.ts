@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { writeLog } from '../../platform/log.ts'
@@ -52,13 +52,16 @@ export async function startServer(deps: ServerDeps): Promise<HttpServer> {
     async stop(graceMs) {
       traffic.endSoon()
       for (let turn = 0; turn < READ_TURNS; turn++) await yieldToEventLoop()
-      server.close()
+      // The method of http.Server also closes idle connections.
+      NetServer.prototype.close.call(server)
+      clock.after(Math.min(IDLE_MS, graceMs), () => server.closeIdleConnections())
       clock.after(Math.min(UNUSED_MS, graceMs), () => traffic.closeUnused())
       const drained = new AbortController()
       const empty = traffic.empty().then(() => drained.abort())
       await sleep(clock, graceMs, drained.signal)
       traffic.closeAll()
       await empty
+      server.close()
     },
   }
 }
@@ -69,6 +72,12 @@ export async function startServer(deps: ServerDeps): Promise<HttpServer> {
  * its request was processed.
  */
 const READ_TURNS = 3
+
+/**
+ * Time for a request that is in transit on an idle connection during shutdown: a proxy does not
+ * repeat a POST whose connection was closed.
+ */
+const IDLE_MS = 200
 
 /** Time for a partially sent request during shutdown. */
 const UNUSED_MS = 1_000

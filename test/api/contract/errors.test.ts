@@ -122,7 +122,6 @@ const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask>
   service_unavailable: fixture => {
     const full = Object.assign(new Error('the disk is full'), { code: 'SQLITE_FULL' })
     Object.assign(fixture.service.limits, { charge: () => Promise.reject(full) })
-    fixture.stop()
     return place => askOf(fixture)(place)
   },
 }

@@ -60,7 +60,7 @@ describe('a server that stops', () => {
     }
   })
 
-  test('closes idle connections at once and partially sent requests soon', async () => {
+  test('closes idle connections after 200 ms and partially sent requests after a second', async () => {
     const clock = fakeClock()
     const { server } = await openWaiting({ clock })
     const kept = await server.open()
@@ -71,9 +71,29 @@ describe('a server that stops', () => {
     const keptClosed = text(kept)
     const halfClosed = text(half)
     const stopped = server.stop(10_000)
+    await drainEventLoop()
+    await clock.advance(200)
     expect(await keptClosed).toBe('')
-    await clock.advance(1_000)
+    await clock.advance(800)
     expect(await halfClosed).toBe('')
+    await stopped
+  })
+
+  test('answers a request that was in transit on an idle connection', async () => {
+    const clock = fakeClock()
+    const { server } = await openWaiting({ clock })
+    const socket = await server.open()
+    socket.write(GET('/ok'))
+    await once(socket, 'data')
+    const received = text(socket)
+    const stopped = server.stop(10_000)
+    await drainEventLoop()
+    await clock.advance(199)
+    socket.write(GET('/ok'))
+    expect(parseAnswer(await received)).toMatchObject({
+      status: 200,
+      headers: { connection: 'close' },
+    })
     await stopped
   })
 
