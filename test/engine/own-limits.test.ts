@@ -10,7 +10,7 @@ const ACCEPTED = PEOPLE.map(text => `${text} accepted_email`)
 /** Two connections serve the list at the same time. */
 const TWO_CONNECTIONS = { sessionsPerOperator: 2, recipientsPerSession: 5 }
 
-/** The dial of a process that has no free file descriptor for its first `count` connections. */
+/** The dial of a process that has no free descriptor or port for its first `count` connections. */
 const withoutFiles =
   (code: string, count: number): NonNullable<TestEngine['dial']> =>
   mx => {
@@ -19,7 +19,8 @@ const withoutFiles =
       ...mx,
       async connect(to, signal) {
         if (dials++ >= count) return mx.connect(to, signal)
-        throw Object.assign(new Error(`connect ${code} ${to.ip}:${to.port}`), { code })
+        const syscall = 'connect'
+        throw Object.assign(new Error(`connect ${code} ${to.ip}:${to.port}`), { code, syscall })
       },
     }
   }
@@ -37,11 +38,14 @@ const withoutQueries =
     }
   }
 
-describe('an address of a list waits while no file descriptor is free', () => {
+describe('an address of a list waits while no file descriptor or port is free', () => {
   test.each<[string, TestEngine]>([
     ['in the process, for a connection', { dial: withoutFiles('EMFILE', 10) }],
     ['in the system, for a connection', { dial: withoutFiles('ENFILE', 10) }],
     ['for a DNS query', { resolver: withoutQueries(10) }],
+    ['no port', { dial: withoutFiles('EADDRNOTAVAIL', 10) }],
+    ['no port at a source address', { dial: withoutFiles('EADDRINUSE', 10) }],
+    ['no memory for a socket', { dial: withoutFiles('ENOBUFS', 10) }],
   ])('%s', async (_, options) => {
     const script = knows(...PEOPLE)
     const { many } = createTestEngine({ ...options, script, engine: TWO_CONNECTIONS })

@@ -15,7 +15,7 @@ import {
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
-import { hasNoRoute } from '../smtp/dial.ts'
+import { hasNoRoute, isOutOfPorts, type Target } from '../smtp/dial.ts'
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -23,7 +23,7 @@ import type { EgressState } from './mx-group-state.ts'
 import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
 import { type DialGroup, NO_RESPONSE_MS } from './outbound-reachability.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
-import { NO_DESCRIPTOR, noResponse, outcomeFor } from './probe-outcome.ts'
+import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor } from './probe-outcome.ts'
 
 /** A session with an MX host after its greeting and EHLO. */
 export type OpenSession = {
@@ -364,8 +364,9 @@ class Attempt {
       limit.abort()
     })
     const unsubscribe = onAbort(signal, giveUp)
+    const target = { ip, port: smtpPort, host }
     try {
-      const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      const connecting = egress.dial.connect(target, limit.signal)
       compileReplyRules()
       const socket = await connecting
       onDialEnd('opened')
@@ -373,8 +374,8 @@ class Attempt {
     } catch (error) {
       // A timer that is late shows a suspension.
       cancel()
-      const hasNoDescriptor = isOutOfDescriptors(error)
-      const isOurs = signal.aborted || hasNoDescriptor || wasSuspended(clock, this.#startedAt)
+      const ownLimit = this.#ownLimitOf(error, target)
+      const isOurs = signal.aborted || ownLimit !== null || wasSuspended(clock, this.#startedAt)
       onDialEnd(isOurs ? 'given-up' : 'failed')
       if (!isOurs && !single) await orOnAbort(reachability.findCause(), signal, undefined)
       const detail = isTimedOut
@@ -382,7 +383,7 @@ class Attempt {
         : errorMessage(error)
       // Nothing was sent, and the other family of addresses may have a route.
       if (hasNoRoute(error)) this.#addresses--
-      const answer = hasNoDescriptor ? NO_DESCRIPTOR : noResponse('connect', 'connect', detail)
+      const answer = ownLimit ?? noResponse('connect', 'connect', detail)
       // If the outbound port is blocked, the address is not marked as failed.
       if (!isOurs && reachability.blockedOutcome === null) this.#egress.hosts.failed(ip, answer)
       this.note(answer, host, ip)
@@ -391,6 +392,13 @@ class Attempt {
       cancel()
       unsubscribe()
     }
+  }
+
+  /** Returns the outcome of a dial that a limit of this machine prevented, else null. */
+  #ownLimitOf(error: unknown, target: Target): RecipientOutcome | null {
+    if (isOutOfDescriptors(error)) return NO_DESCRIPTOR
+    const families = this.#deps.egress.getFamilies?.() ?? 'both'
+    return isOutOfPorts(error, target, families) ? NO_PORT : null
   }
 
   /**

@@ -87,6 +87,13 @@ export const NO_DESCRIPTOR = noResponse(
   'not probed: too many open files (raise the limit, as with ulimit -n)',
 )
 
+/** No socket could be opened, because the system has no free local port for it. */
+export const NO_PORT = noResponse(
+  'own-limit',
+  'connect',
+  'not probed: this machine has no free local port (wait, or lower --concurrency)',
+)
+
 /**
  * The outcome of targets for which no connection may be opened now: the time has ended (`aborted`),
  * or the pause is too long to wait out here.

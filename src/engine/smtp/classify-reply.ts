@@ -68,8 +68,8 @@ export type RecipientOutcome =
  * `no-address`: the DNS confirms that no MX host has an address. `dns`: the lookup of their
  * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
  * address. `smtputf8`: the server does not support SMTPUTF8. `own-limit`: the server was not
- * contacted, because the time ended while ev waited for its own rate limit, or because this process has no
- * free file descriptor.
+ * contacted, because the time ended while ev waited for its own rate limit, or because this machine has no
+ * free file descriptor or port.
  */
 export type NoResponseReason =
   | 'no-address'

@@ -66,8 +66,25 @@ const isRoutedIpv4 = (address: string) => isIPv4(address) && !address.startsWith
  * Whether a dial failed at once because this machine has no route to the address: without addresses
  * of its family, or from a source address of the other one.
  */
-export const hasNoRoute = (error: unknown): boolean =>
-  NO_ROUTE.has(String((error as { readonly code?: unknown } | null)?.code ?? ''))
+export const hasNoRoute = (error: unknown): boolean => NO_ROUTE.has(codeOf(error))
+
+/**
+ * Whether a dial failed at once because the system has no free local port or no memory for another
+ * socket. A source address that this machine does not have fails in `bind`; an IPv6 address without
+ * IPv6 fails like one without a free port, so `families` tells them apart.
+ */
+export function isOutOfPorts(error: unknown, { ip }: Target, families: AddressFamilies): boolean {
+  const code = codeOf(error)
+  if (OUT_OF_PORTS.has(code)) return true
+  const isConnect = (error as { readonly syscall?: unknown } | null)?.syscall === 'connect'
+  return code === 'EADDRNOTAVAIL' && isConnect && (isIPv4(ip) || families !== 'ipv4')
+}
+
+/** EADDRINUSE: with a source address, each connection takes a port of its own. */
+const OUT_OF_PORTS: ReadonlySet<string> = new Set(['EADDRINUSE', 'ENOBUFS', 'ENOMEM'])
+
+const codeOf = (error: unknown): string =>
+  String((error as { readonly code?: unknown } | null)?.code ?? '')
 
 const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EAFNOSUPPORT', 'EINVAL'])
 
@@ -145,6 +162,10 @@ async function dialThroughProxy(proxy: Proxy, to: Target, signal: AbortSignal): 
 
 /** Why a proxy opened no connection; the last word of a rejection is that of RFC 1928 §6. */
 const PROXY_FAULTS: readonly (readonly [message: RegExp, code: string])[] = [
+  // This process has no descriptor or port for the connection to the proxy.
+  [/^connect EMFILE\b/, 'EMFILE'],
+  [/^connect ENFILE\b/, 'ENFILE'],
+  [/^connect (?:EADDRINUSE|EADDRNOTAVAIL|ENOBUFS|ENOMEM)\b/, 'EADDRINUSE'],
   [/Authentication failed|no accepted authentication type/, 'EPROXYAUTH'],
   [/rejected connection - NotAllowed$/, 'EPROXYRULE'],
   [/rejected connection - /, 'EPROXYTARGET'],
