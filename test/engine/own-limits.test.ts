@@ -46,6 +46,7 @@ describe('an address of a list waits while no file descriptor or port is free', 
     ['no port', { dial: withoutFiles('EADDRNOTAVAIL', 10) }],
     ['no port at a source address', { dial: withoutFiles('EADDRINUSE', 10) }],
     ['no memory for a socket', { dial: withoutFiles('ENOBUFS', 10) }],
+    ['a proxy that is as busy', { dial: withoutFiles('EPROXYFAULT', 10) }],
   ])('%s', async (_, options) => {
     const script = knows(...PEOPLE)
     const { many } = createTestEngine({ ...options, script, engine: TWO_CONNECTIONS })

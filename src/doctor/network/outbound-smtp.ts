@@ -211,6 +211,10 @@ const PROXY_CAUSES: Readonly<Record<string, Cause>> = {
     why: 'a rule of the proxy forbids port {port}',
     todo: 'Allow connections to port {port} in the settings of the proxy, or use another one: most proxies for rent forbid it.',
   },
+  EPROXYFAULT: {
+    why: 'it reports a failure of its own',
+    todo: 'Read the log of the proxy: it may have too many connections or open files, or not reach port {port}. Run "ev doctor" there.',
+  },
   EPROXYTARGET: {
     why: 'it does not reach them',
     todo: 'Port {port} is probably blocked where the proxy runs. Run "ev doctor" there.',

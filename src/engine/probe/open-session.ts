@@ -15,7 +15,7 @@ import {
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
-import { hasNoRoute, isOutOfPorts, type Target } from '../smtp/dial.ts'
+import { hasNoRoute, isOutOfPorts, isProxyFault, type Target } from '../smtp/dial.ts'
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
 import type { ProbeDeps } from './egress.ts'
@@ -23,7 +23,7 @@ import type { EgressState } from './mx-group-state.ts'
 import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
 import { type DialGroup, NO_RESPONSE_MS } from './outbound-reachability.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
-import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor } from './probe-outcome.ts'
+import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor, PROXY_FAULT } from './probe-outcome.ts'
 
 /** A session with an MX host after its greeting and EHLO. */
 export type OpenSession = {
@@ -383,9 +383,13 @@ class Attempt {
         : errorMessage(error)
       // Nothing was sent, and the other family of addresses may have a route.
       if (hasNoRoute(error)) this.#addresses--
-      const answer = ownLimit ?? noResponse('connect', 'connect', detail)
+      // A list waits for a busy proxy. If it fails for all hosts, the port counts as blocked.
+      const isBusyProxy = !single && isProxyFault(error)
+      const refused = isBusyProxy ? PROXY_FAULT : noResponse('connect', 'connect', detail)
+      const answer = ownLimit ?? refused
       // If the outbound port is blocked, the address is not marked as failed.
-      if (!isOurs && reachability.blockedOutcome === null) this.#egress.hosts.failed(ip, answer)
+      const isHostDown = !isOurs && !isBusyProxy && reachability.blockedOutcome === null
+      if (isHostDown) this.#egress.hosts.failed(ip, answer)
       this.note(answer, host, ip)
       return null
     } finally {

@@ -94,6 +94,13 @@ export const NO_PORT = noResponse(
   'not probed: this machine has no free local port (wait, or lower --concurrency)',
 )
 
+/** The proxy reported a failure of its own, so it may be as busy as this machine could be. */
+export const PROXY_FAULT = noResponse(
+  'own-limit',
+  'connect',
+  'not probed: the proxy reports a failure of its own (SOCKS reply 1)',
+)
+
 /**
  * The outcome of targets for which no connection may be opened now: the time has ended (`aborted`),
  * or the pause is too long to wait out here.

@@ -69,7 +69,7 @@ export type RecipientOutcome =
  * addresses failed. `garbage`: the data was not valid SMTP. `not-public`: the IP policy forbids the
  * address. `smtputf8`: the server does not support SMTPUTF8. `own-limit`: the server was not
  * contacted, because the time ended while ev waited for its own rate limit, or because this machine has no
- * free file descriptor or port.
+ * free file descriptor or port, or its proxy fails.
  */
 export type NoResponseReason =
   | 'no-address'

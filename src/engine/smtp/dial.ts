@@ -80,6 +80,12 @@ export function isOutOfPorts(error: unknown, { ip }: Target, families: AddressFa
   return code === 'EADDRNOTAVAIL' && isConnect && (isIPv4(ip) || families !== 'ipv4')
 }
 
+/**
+ * Whether a proxy reported a failure of its own, such as too many open files (RFC 1928 §6, reply 1).
+ * Some proxies report an unreachable host like this too.
+ */
+export const isProxyFault = (error: unknown): boolean => codeOf(error) === 'EPROXYFAULT'
+
 /** EADDRINUSE: with a source address, each connection takes a port of its own. */
 const OUT_OF_PORTS: ReadonlySet<string> = new Set(['EADDRINUSE', 'ENOBUFS', 'ENOMEM'])
 
@@ -168,6 +174,7 @@ const PROXY_FAULTS: readonly (readonly [message: RegExp, code: string])[] = [
   [/^connect (?:EADDRINUSE|EADDRNOTAVAIL|ENOBUFS|ENOMEM)\b/, 'EADDRINUSE'],
   [/Authentication failed|no accepted authentication type/, 'EPROXYAUTH'],
   [/rejected connection - NotAllowed$/, 'EPROXYRULE'],
+  [/rejected connection - Failure$/, 'EPROXYFAULT'],
   [/rejected connection - /, 'EPROXYTARGET'],
   [/^Socket closed$/, 'EPROXYCLOSED'],
   [/^(?:connect|getaddrinfo) |timed out$/, 'EPROXYDOWN'],

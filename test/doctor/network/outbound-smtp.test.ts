@@ -136,6 +136,7 @@ describe('outbound SMTP', () => {
   test.each<[string, Outcome, RegExp, RegExp]>([
     ['a wrong password', unreached('EPROXYAUTH'), /rejects the user name or/, /Percent-encode/],
     ['a rule', unreached('EPROXYRULE'), /a rule of the proxy forbids port 25/, /Allow.*port 25/],
+    ['a busy proxy', unreached('EPROXYFAULT'), /failure of its own/, /log of the proxy.*port 25/],
     ['an unreachable server', unreached('EPROXYTARGET'), /does not reach/, /Port 25 is probably/],
     ['no proxy', unreached('EPROXYDOWN'), /no proxy responds/, /--proxy/],
     ['ssh -D', unreached('EPROXYCLOSED'), /without a reply/, /"ssh -D".*port 25 is probably/],

@@ -138,6 +138,7 @@ describe('a SOCKS5 proxy', () => {
 
   test.each([
     ['a rule forbids the port', 2, 0, 'EPROXYRULE'],
+    ['it fails itself', 1, 0, 'EPROXYFAULT'],
     ['the network is unreachable', 3, 0, 'EPROXYTARGET'],
     ['the host is unreachable', 4, 0, 'EPROXYTARGET'],
     ['the server refuses', 5, 0, 'EPROXYTARGET'],
