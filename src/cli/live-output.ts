@@ -5,14 +5,15 @@ import type { LiveText } from './live-text.ts'
 export type LiveOutput = Pick<LiveText, 'width' | 'show' | 'print' | 'end'>
 
 /**
- * Returns the output of stderr; nothing is drawn if that is not a terminal. `LiveText` is loaded only
- * for a terminal, because its spinner takes 40 ms to load.
+ * Returns the output of stderr; nothing is drawn if that is not a terminal, or one that cannot move its
+ * cursor (`TERM=dumb`, such as a shell in Emacs). `LiveText` is loaded only for a terminal, because its
+ * spinner takes 40 ms to load.
  */
 export async function openLiveOutput(
   context: Pick<CliContext, 'stderr' | 'env'>,
 ): Promise<LiveOutput> {
-  const { stderr } = context
-  if (stderr.isTTY !== true) {
+  const { stderr, env } = context
+  if (stderr.isTTY !== true || env.TERM === 'dumb') {
     return { width: null, show() {}, print: text => void stderr.write(text), end() {} }
   }
   const { LiveText } = await import('./live-text.ts')

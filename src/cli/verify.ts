@@ -157,9 +157,8 @@ async function createCsvText() {
 
 /** Shows on a terminal how many results there are, because a table is printed at the end. */
 async function showProgress(context: CliContext) {
-  if (context.stderr.isTTY !== true) return null
-  const { LiveText } = await import('./live-text.ts')
-  const live = new LiveText(context)
+  const { openLiveOutput } = await import('./live-output.ts')
+  const live = await openLiveOutput(context)
   let finished = 0
   const draw = () => live.show(() => [`Verifying: ${pluralize(finished, 'result')}`])
   draw()

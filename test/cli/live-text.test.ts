@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { LiveText } from '../../src/cli/live-text.ts'
-import { memoryContext } from '../support/cli.ts'
+import { emptyFolder, memoryContext, runEv } from '../support/cli.ts'
 import { screen } from '../support/screen.ts'
 
 function liveText(columns?: number) {
@@ -53,4 +55,18 @@ test('nothing is drawn if stderr is not a terminal; text is printed', () => {
   live.print('2 rows.\n')
   live.end()
   expect(stderr.text).toBe('2 rows.\n')
+})
+
+test.each([
+  ['verify', 'valid@x.example', 'invalid@y.example'],
+  ['bulk', 'list.csv'],
+])('a terminal that cannot move its cursor gets no control characters: ev %s', async (...args) => {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), 'valid@x.example\ninvalid@y.example\n')
+  const inTerminal = (TERM: string) =>
+    runEv([...args, '--sandbox'], { home, offline: true, columns: 80, environment: { TERM } })
+  const [drawn, plain] = [await inTerminal('xterm'), await inTerminal('dumb')]
+  expect(drawn.stderr).toContain('\u001b')
+  expect(plain.stderr).not.toContain('\u001b')
+  expect(plain.code).toBe(drawn.code)
 })
