@@ -2,6 +2,7 @@ import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { chooseColumn, findAddressColumns } from './column.ts'
 import { findEncoding, ListDecoder } from './encoding.ts'
+import { findForeignText } from './foreign-text.ts'
 import {
   type CsvLayout,
   detectLayout,
@@ -114,13 +115,20 @@ function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   const { encoding, bom } = findEncoding(bytes, complete, options.encoding)
   const text = new ListDecoder(encoding).push(bytes, true)
   if (text.trim() === '') throw new EvError('bad_input', EMPTY)
+  const foreign = findForeignText(text)
+  if (foreign !== null) throw new EvError('bad_input', foreign)
   const layout = bestLayout(text, { ...options, complete })
-  if (JSON_OBJECTS.test(text) && !isOnlyAddresses(layout)) throw new EvError('bad_input', JSON_LIST)
+  const isJson = JSON_OBJECTS.test(text)
+  if (isJson && (SECOND_KEY.test(text) || !isOnlyAddresses(layout))) {
+    throw new EvError('bad_input', JSON_LIST)
+  }
   return { encoding, bom, layout }
 }
 
 /** Objects, or an array of them; also one per line. */
 const JSON_OBJECTS = /^\s*(?:\[\s*)?\{\s*"[^"]*"\s*:/
+/** A key after a comma: an object has more than an address. */
+const SECOND_KEY = /,\s{0,100}"(?:[^"\\]|\\.){0,100}"\s{0,100}:/s
 const JSON_LIST =
   'The list has JSON objects, which are not read. Save it as CSV, or as an array of addresses.'
 

@@ -19,11 +19,10 @@ import {
 
 /** Detects the format of a list file by its content. Throws EvError `bad_input`. */
 export async function openContent(path: string, options: ContentOptions): Promise<ListContent> {
-  const { signature, size, isHtml, binary } = await readStart(path)
+  const { signature, size, binary } = await readStart(path)
   const { expandedBytesMax, expandedBytesFree } = options
   const limit = () => new ExpansionLimit(size, expandedBytesMax, expandedBytesFree)
   if (signature.startsWith(OLE)) throw await oldWorkbook(path)
-  if (isHtml) throw webPage()
   if (signature.startsWith(ZIP) || signature.startsWith(EMPTY_ZIP)) {
     // Loaded only if it is used: the packages for ZIP and XML take 15 ms.
     const { openZip } = await import('./open-zip.ts')
@@ -59,7 +58,6 @@ const EMPTY_ZIP = '504b0506'
 type FileStart = {
   readonly signature: string
   readonly size: number
-  readonly isHtml: boolean
   /** The format of a file that is not text; null for text. */
   readonly binary: string | null
 }
@@ -73,7 +71,6 @@ async function readStart(path: string): Promise<FileStart> {
     return {
       signature: start.subarray(0, SIGNATURE_BYTES).toString('hex'),
       size,
-      isHtml: HTML.test(start.subarray(0, HTML_BYTES).toString('latin1')),
       binary: describeBinary(start),
     }
   } finally {
@@ -84,10 +81,6 @@ async function readStart(path: string): Promise<FileStart> {
 const SIGNATURE_BYTES = 4
 /** Enough to tell text from other content. */
 const START_BYTES = 4_096
-/** Enough for the blank lines at the start of a page. */
-const HTML_BYTES = 256
-/** After a byte order mark. Some services export tables as HTML named .xls. */
-const HTML = /^(\xef\xbb\xbf)?\s*<(!doctype\s+html|html)\b/i
 
 async function* readGzip(path: string, limit: ExpansionLimit): AsyncGenerator<Uint8Array> {
   const file = createReadStream(path)
@@ -110,12 +103,6 @@ const damagedGzip = (cause: unknown) =>
     'bad_input',
     `The gzip file is damaged or incomplete: ${errorMessage(cause)}. Create it again.`,
     { cause },
-  )
-
-const webPage = () =>
-  new EvError(
-    'bad_input',
-    'The list is a web page (HTML), not CSV or a workbook. Use the URL or the export that returns the file itself, as CSV or .xlsx.',
   )
 
 /** An encrypted workbook is a compound file with a stream of this name ([MS-OFFCRYPTO] §2.3.4.4). */

@@ -151,11 +151,84 @@ describe('the address column', () => {
   })
 
   test.each([
+    ['a web page', '\uFEFF\r\n<!DOCTYPE html><title>Sign in</title>', /web page \(HTML\)/],
+    ['a page with a table', '<html xmlns:x="urn:x"><table>', /web page \(HTML\)/],
+    [
+      'a table of HTML named .xls',
+      '<table border="1" class="dataframe">\n<tr><td>ann@one.test</td></tr>\n</table>\n',
+      /web page \(HTML\)/,
+    ],
+    ['a row of HTML', '<TR><TH>Email</TH></TR>\n<TR><TD>ann@one.test</TD></TR>', /web page/],
+    [
+      'a workbook of Excel 2003 in XML',
+      '<?xml version="1.0"?>\n<?mso-application progid="Excel.Sheet"?>\n<Workbook><Data>ann@one.test</Data></Workbook>',
+      /an XML file/,
+    ],
+    [
+      'XML without a declaration',
+      '<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet">ann@one.test</Workbook>',
+      /an XML file/,
+    ],
+    ['rich text', '{\\rtf1\\ansi\n\\f0 ann@one.test\\\nbob@two.test\\\n}', /rich text document/],
+    [
+      'contacts',
+      'BEGIN:VCARD\r\nVERSION:3.0\r\nN:Lee;Ann;;;\r\nEMAIL;TYPE=HOME:ann@one.test\r\nEND:VCARD\r\n',
+      /contacts \(vCard\).* Export the contacts as CSV/,
+    ],
+    [
+      'LDIF',
+      'version: 1\n\n# Ann\ndn: cn=Ann Lee,mail=ann@one.test\ncn: Ann Lee\nmail: ann@one.test\n',
+      /an LDIF file/,
+    ],
+    ['LDIF in base64', 'dn:: Y249w4Q=\nmail: ann@one.test\n', /an LDIF file/],
+    [
+      'an mbox file',
+      'From ann@one.test Mon Nov 16 10:00:00 2026\nFrom: <ann@one.test>\nSubject: hi, there\n\nHi\n',
+      /an mbox file/,
+    ],
+    [
+      'a message',
+      'Received: from a.test\n\tby b.test;\n\tMon, 16 Nov 2026\nFrom: <ann@one.test>\n\nHi, Bob\n',
+      /is a message, not a list/,
+    ],
+    [
+      'a message whose fields of transport come later',
+      'From: <ann@one.test>\nTo: bob@two.test,\n cy@two.test\nMessage-ID: <1@one.test>\n\nHi, Bob\n',
+      /is a message, not a list/,
+    ],
+  ])('%s is rejected by its start', (_, text, message) => {
+    for (const options of [{}, { column: 1 }]) {
+      const attempt = () => detectDialect(bytes(text), { complete: true, ...options })
+      expect(attempt).toThrow(message)
+      expect(attempt).toThrow(expect.objectContaining({ code: 'bad_input' }))
+    }
+  })
+
+  test.each([
+    ['an address in brackets', '<ann@one.test>\n<bob@two.test>\n'],
+    ['column names in brackets', '<title>,<email>\nDr,ann@one.test\nMs,bob@two.test\n'],
+    ['fields of a message that people paste', 'From: ann@one.test\nTo: bob@two.test\n'],
+    ['a name like a field', 'message-id,email\n1,ann@one.test\n2,bob@two.test\n'],
+  ])('%s are no other format', async (_, text) => {
+    expect((await read(text)).texts.map(cell => parseRow(cell, 1).text)).toEqual([
+      'ann@one.test',
+      'bob@two.test',
+    ])
+  })
+
+  test.each([
     ['an empty list', '', {}, /The list is empty/],
     ['a list of blank lines', ' \n\t\n\n', {}, /The list is empty/],
     ['a list with only a byte order mark', '\uFEFF\n', {}, /The list is empty/],
     ['a list without addresses', 'name,city\nAnn,Paris\n', {}, /1 name, 2 city.*--column NAME/],
     ['JSON objects', '[{"id":1,"email":"ann@one.test"}]', {}, /JSON objects.* Save it as CSV/],
+    [
+      'JSON objects with more than an address, on one line',
+      '[{"email":"ann@one.test","note":"a | b@two.test"},{"email":"cy@one.test","note":""}]',
+      {},
+      /JSON objects/,
+    ],
+    ['JSON objects below a key', '{"data":[{"email":"ann@one.test","id":1}]}', {}, /JSON objects/],
     ['only decoys', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
       'an unknown name',

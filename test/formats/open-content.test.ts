@@ -70,12 +70,6 @@ describe('the content of a list', () => {
   test.each([
     ['a truncated gzip file', gzipSync('x'.repeat(1_000)).subarray(0, 20), /gzip file is damaged/],
     ['a gzip file in a gzip file', gzipSync(gzipSync(CSV)), /another compressed file/],
-    [
-      'a web page',
-      Buffer.from('\ufeff\r\n<!DOCTYPE html><title>Sign in</title>'),
-      /is a web page \(HTML\)/,
-    ],
-    ['a table of HTML', Buffer.from('<html xmlns:x="urn:x"><table>'), /is a web page \(HTML\)/],
     ['an old workbook', Buffer.from('d0cf11e0a1b11ae1', 'hex'), /old Excel workbook \(\.xls\)/],
     [
       'an image',
