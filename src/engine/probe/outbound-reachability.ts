@@ -84,12 +84,15 @@ export class OutboundReachability {
   #genuineUntil = Number.NEGATIVE_INFINITY
   #interceptionCheck: { readonly end: AbortController; readonly done: Promise<void> } | null = null
 
-  readonly #onReopened: () => void
+  readonly #onChanged: () => void
 
-  /** `onReopened` is called when the port opens after it was blocked. */
-  constructor(deps: ProbeDeps, onReopened: () => void) {
+  /**
+   * `onChanged` is called when the port is found blocked, and when it opens after that: earlier
+   * failures say nothing about their hosts.
+   */
+  constructor(deps: ProbeDeps, onChanged: () => void) {
     this.#deps = deps
-    this.#onReopened = onReopened
+    this.#onChanged = onChanged
   }
 
   /** The outcome for all targets while the port is blocked; null if dialing is allowed. */
@@ -257,7 +260,7 @@ export class OutboundReachability {
     if (this.#closedUntil === null) return
     this.#closedUntil = null
     this.#closedSince = null
-    this.#onReopened()
+    this.#onChanged()
     writeLog(log, ENGINE_LOG.portReachable, { egress: egress.name }, `${smtpPort}`)
   }
 
@@ -328,6 +331,7 @@ export class OutboundReachability {
     this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
     if (!isNew) return
+    this.#onChanged()
     const fields = { egress: egress.name }
     if (this.#interceptor === null)
       return writeLog(log, ENGINE_LOG.portBlocked, fields, `${smtpPort}`)
