@@ -10,7 +10,7 @@ import {
   isQuotedByLine,
   nameMatcher,
 } from './layout.ts'
-import type { Quoting } from './record.ts'
+import { escapePattern, type Quoting } from './record.ts'
 
 /** The format of a list and the position of its address column. */
 export type ListDialect = {
@@ -220,7 +220,7 @@ function bestLayout(
       const layout = layoutFor(delimiter, quoting)
       if (!(layout instanceof EvError)) layouts.push(layout)
     }
-    if (text.includes('\\"')) addLayout('backslash')
+    if (escapePattern(delimiter).test(text)) addLayout('backslash')
     if (isQuotedByLine(usual)) addLayout('line')
     for (const layout of layouts) {
       if (!best || score(layout, name) > score(best, name)) best = layout

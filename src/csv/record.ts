@@ -6,8 +6,8 @@ import { formatNumber } from '../platform/format.ts'
 export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: readonly string[] }
 
 /**
- * How a list quotes cells. `doubled`: `""` is a quote (RFC 4180). `backslash`: `\"` is one too, as
- * MySQL and Spark write it. `line`: each line is quoted as one cell, which is left when a CSV file
+ * How a list quotes cells. `doubled`: `""` is a quote (RFC 4180). `backslash`: `\"` is one too, and
+ * outside quotes a backslash escapes a delimiter or a line break, as MySQL and Spark write it. `line`: each line is quoted as one cell, which is left when a CSV file
  * is opened as one column and saved again.
  */
 export type Quoting = 'doubled' | 'backslash' | 'line'
@@ -130,10 +130,13 @@ type RawRecord = {
   readonly ending: '' | '\n' | '\r\n' | '\r'
 }
 
-/** A record with the index of its end, before its line break, and whether it has a quoted cell. */
+/** A record with the index of its end, before its line break. */
 type ScannedRecord = Pick<RawRecord, 'text' | 'hasQuote' | 'ending'> & {
   readonly end: number
+  /** Whether a cell may have a line break, because it is quoted or has an escape. */
   readonly isQuoted: boolean
+  /** Whether a cell without quotes has an escaped delimiter or line break. */
+  readonly isEscaped: boolean
 }
 
 /**
@@ -197,11 +200,13 @@ export const CELL_LINE_BREAKS_MAX = 1_000
  * the line where it starts. Otherwise the opening quote itself is data, and the cell ends where an
  * unquoted cell would.
  *
- * A backslash before a quote may escape it, or be data, as in `"C:\dir\"`. If a record that has one
- * does not have the usual number of cells, and has it in the other reading, that one applies.
+ * A backslash before a quote, a delimiter or a line break may escape it, or be data, as in
+ * `"C:\dir\"`. If a record that has one does not have the usual number of cells, and has it in the
+ * other reading, that one applies.
  */
 class RecordSplitter {
   readonly #delimiter: number
+  readonly #delimiterText: string
   readonly #isBackslash: boolean
   readonly #width: number | undefined
   #text = ''
@@ -216,11 +221,14 @@ class RecordSplitter {
   /** No quote before this index closes a cell, as the last failed search found. */
   #noClosingBefore = -1
 
-  /** Index of the next `\"`, or of the end of the text; searched again once it is passed. */
-  #backslashQuote = -1
+  readonly #escape: RegExp
+  /** Index of the next escape, or of the end of the text; searched again once it is passed. */
+  #nextEscape = -1
 
   constructor({ delimiter, line = 1, quoting, width }: ReadingOptions) {
     this.#delimiter = delimiter.charCodeAt(0)
+    this.#delimiterText = delimiter
+    this.#escape = new RegExp(escapePattern(delimiter), 'g')
     this.#isBackslash = quoting === 'backslash'
     this.#width = width
     this.#line = line
@@ -234,7 +242,7 @@ class RecordSplitter {
     this.#text += text
     if (!last && this.#text.length < this.#retryLength) return
     this.#resetSearches()
-    this.#backslashQuote = -1
+    this.#nextEscape = -1
     let records: RawRecord[] = []
     let batchStart = 0
     let start = 0
@@ -268,8 +276,8 @@ class RecordSplitter {
   #scanBest(start: number, last: boolean): ScannedRecord | null {
     const scanned = this.#scan(start, last, this.#isBackslash)
     if (scanned === null || this.#width === undefined) return scanned
-    const hasBackslash = this.#nextBackslashQuote(start) < scanned.end
-    if (!hasBackslash || this.#countCells(scanned.text) === this.#width) return scanned
+    const hasEscape = scanned.isEscaped || this.#indexOfEscape(start) < scanned.end
+    if (!hasEscape || this.#countCells(scanned.text) === this.#width) return scanned
     this.#resetSearches()
     const other = this.#scan(start, last, !this.#isBackslash)
     this.#resetSearches()
@@ -283,11 +291,26 @@ class RecordSplitter {
     let repaired = ''
     let copied = start
     let isQuoted = false
-    let at = this.#quoteOrLineBreak(start)
-    const hasQuote = text.charCodeAt(at) === QUOTE
-    while (text.charCodeAt(at) === QUOTE) {
+    let isEscaped = false
+    const pattern = isBackslash ? QUOTE_ESCAPE_OR_LINE_BREAK : QUOTE_OR_LINE_BREAK
+    let at = search(pattern, text, start)
+    let hasQuote = false
+    for (let code = text.charCodeAt(at); code === QUOTE || code === BACKSLASH; ) {
+      hasQuote ||= code === QUOTE
       const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
-      if (opensCell) {
+      if (code === BACKSLASH) {
+        const next = afterEscape(text, at)
+        if (next >= text.length && !last) return null
+        if (this.#endsCell(at + 1) && at + 1 < text.length) {
+          const end = this.#endOfEscapedCell(next)
+          if (end >= text.length && !last && end - start <= RECORD_LENGTH_MAX) return null
+          const open = this.#startOfCell(at, copied)
+          repaired += text.slice(copied, open) + quote(this.#unescape(text.slice(open, end)))
+          isEscaped = true
+          copied = end
+        }
+        at = search(pattern, text, Math.max(next, copied))
+      } else if (opensCell) {
         const closing = this.#closingQuote(at, { start, last, isBackslash })
         if (closing === UNFINISHED) return null
         const end = closing === NONE ? this.#endOfPlainCell(at) : this.#skipBlanks(closing + 1)
@@ -295,15 +318,25 @@ class RecordSplitter {
           closing === NONE
             ? text.slice(at, end)
             : unescapeCell(text.slice(at + 1, closing), isBackslash)
-        repaired += `${text.slice(copied, at)}"${cell.replaceAll('"', '""')}"`
+        repaired += `${text.slice(copied, at)}${quote(cell)}`
         isQuoted ||= closing !== NONE
         copied = end
+        at = search(pattern, text, copied)
+      } else {
+        at = search(pattern, text, at + 1)
       }
-      at = this.#quoteOrLineBreak(opensCell ? copied : at + 1)
+      code = text.charCodeAt(at)
     }
     const ending = at - start > RECORD_LENGTH_MAX ? '' : lineBreakAt(text, at, last)
     if (ending === null) return null
-    return { text: repaired + text.slice(copied, at), hasQuote, end: at, ending, isQuoted }
+    return {
+      text: repaired + text.slice(copied, at),
+      hasQuote: hasQuote || isEscaped,
+      end: at,
+      ending,
+      isQuoted: isQuoted || isEscaped,
+      isEscaped,
+    }
   }
 
   /** Call it before a search may start before an earlier one. */
@@ -312,12 +345,9 @@ class RecordSplitter {
     this.#noClosingBefore = -1
   }
 
-  #nextBackslashQuote(from: number): number {
-    if (this.#backslashQuote < from) {
-      const found = this.#text.indexOf('\\"', from)
-      this.#backslashQuote = found === -1 ? this.#text.length : found
-    }
-    return this.#backslashQuote
+  #indexOfEscape(from: number): number {
+    if (this.#nextEscape < from) this.#nextEscape = search(this.#escape, this.#text, from)
+    return this.#nextEscape
   }
 
   /** Counts the cells of a record with repaired quotes. */
@@ -389,6 +419,29 @@ class RecordSplitter {
     return at
   }
 
+  /** Returns the index of the first character of the cell at `at`, which is not before `from`. */
+  #startOfCell(at: number, from: number): number {
+    let start = at
+    while (start > from && this.#text.charCodeAt(start - 1) !== this.#delimiter) start -= 1
+    return start
+  }
+
+  /** Like `#endOfPlainCell`, but an escaped delimiter or line break belongs to the cell. */
+  #endOfEscapedCell(from: number): number {
+    let at = from
+    while (!this.#endsCell(at)) {
+      at = this.#text.charCodeAt(at) === BACKSLASH ? afterEscape(this.#text, at) : at + 1
+    }
+    return Math.min(at, this.#text.length)
+  }
+
+  /** Removes the backslashes that escape; others, as in `\\N`, are data. */
+  #unescape(cell: string): string {
+    return cell.replace(ESCAPED, (written, character: string) =>
+      character === this.#delimiterText || ESCAPABLE.test(character) ? character : written,
+    )
+  }
+
   /**
    * Returns the index of the first character from `at` on that is the delimiter or neither a space
    * nor a tab.
@@ -407,10 +460,6 @@ class RecordSplitter {
   #endOfLine(from: number): number {
     if (this.#lineEnd < from) this.#lineEnd = search(LINE_BREAK, this.#text, from)
     return this.#lineEnd
-  }
-
-  #quoteOrLineBreak(from: number): number {
-    return search(QUOTE_OR_LINE_BREAK, this.#text, from)
   }
 
   /** Returns true if a line is a single cell of white space. */
@@ -441,9 +490,16 @@ const UNFINISHED = -1
 const NONE = -2
 const LINE_BREAK = /[\r\n]/g
 const QUOTE_OR_LINE_BREAK = /["\r\n]/g
+const QUOTE_ESCAPE_OR_LINE_BREAK = /["\\\r\n]/g
+const ESCAPED = /\\(\r\n|.)/gs
+/** What a backslash escapes, beside the delimiter. */
+const ESCAPABLE = /^(?:\r\n|["\\\r\n])$/
 const LINE_BREAK_SEQUENCE = /\r\n|\r|\n/g
 /** White space only; Ctrl-Z is the end-of-file mark of DOS programs. */
 const BLANK = /^[\s\x1a]*$/
+
+/** Matches a backslash before a character that it may escape. */
+export const escapePattern = (delimiter: string) => new RegExp(`\\\\(?=["\\r\\n${delimiter}])`)
 
 /**
  * Returns the index of the first match from `from` on, or the length of the text. `pattern` must
@@ -463,6 +519,13 @@ function lineBreakAt(text: string, at: number, last: boolean): RawRecord['ending
   if (at + 1 >= text.length) return last ? '\r' : null
   return text.charCodeAt(at + 1) === LF ? '\r\n' : '\r'
 }
+
+/** Returns the index after a backslash and the character, or the CRLF, that it may escape. */
+const afterEscape = (text: string, at: number) =>
+  at + (text.charCodeAt(at + 1) === CR && text.charCodeAt(at + 2) === LF ? 3 : 2)
+
+/** Returns a cell in quotes (RFC 4180). */
+const quote = (cell: string) => `"${cell.replaceAll('"', '""')}"`
 
 /** Whether an odd number of backslashes, after the quote at `open`, precedes a quote. */
 function isEscaped(text: string, quote: number, open: number): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { detectColumns, detectDialect, readList } from '../../src/csv/csv.ts'
+import { RecordReader } from '../../src/csv/record.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { EvError } from '../../src/platform/error.ts'
 import { fc, runs } from '../support/property.ts'
@@ -382,6 +383,74 @@ describe('quotes escaped with a backslash', () => {
       ['1', 'plain', 'ann@one.test'],
       ['2', 'a "b", c', 'bob@two.test'],
       ['3', 'C:\\dir\\', 'cy@three.test'],
+    ])
+  })
+})
+
+describe('delimiters and line breaks escaped with a backslash', () => {
+  test.each([
+    [
+      'commas, as Python writes them without quotes',
+      'id,name,email\n1,Lee\\, Ann,ann@one.test\n2,Bob,bob@two.test\n',
+      'Lee, Ann',
+    ],
+    [
+      'line breaks, as MySQL writes them',
+      'id\tnote\temail\n1\tone\\\ntwo\tann@one.test\n2\t\\N\tbob@two.test\n',
+      'one\ntwo',
+    ],
+    ['CRLF', '1;one\\\r\ntwo;ann@one.test\r\n2;x;bob@two.test\r\n', 'one\r\ntwo'],
+    ['tabs', '1\ta\\\tb\tann@one.test\n2\tx\tbob@two.test\n', 'a\tb'],
+    ['bars', '1|a\\|b \\\\ "c"|ann@one.test\n2|x|bob@two.test\n', 'a|b \\ "c"'],
+    ['at the start of a cell', '1,\\,a,ann@one.test\n2,x,bob@two.test\n', ',a'],
+    ['beside quoted cells', '1,a\\,b,"ann@one.test"\n"2","x ""y""","bob@two.test"\n', 'a,b'],
+  ])('are read: %s', async (_, text, cell) => {
+    const { dialect, texts, rows } = await read(text)
+    expect(dialect.quoting).toBe('backslash')
+    expect(texts).toEqual(ADDRESSES)
+    expect(rows[0]?.cells[1]).toBe(cell)
+  })
+
+  test('are read in chunks of any length', async () => {
+    const text = '1;a\\;b\\\r\nc\\\\;ann@one.test\n2;x;bob@two.test\n'
+    for (let length = 1; length < 10; length++) {
+      const reader = new RecordReader({ delimiter: ';', quoting: 'backslash' })
+      const records = []
+      for (let at = 0; at < text.length; at += length) {
+        records.push(...reader.push(text.slice(at, at + length), at + length >= text.length))
+      }
+      expect(records.map(record => record.cells)).toEqual([
+        ['1', 'a;b\r\nc\\', 'ann@one.test'],
+        ['2', 'x', 'bob@two.test'],
+      ])
+      expect(records.map(record => record.line)).toEqual([1, 3])
+    }
+  })
+
+  test('are told from data by the number of columns', async () => {
+    const paths = '1,C:\\dir\\,ann@one.test\n2,C:\\,bob@two.test\n'
+    expect((await read(paths)).rows.map(row => row.cells[1])).toEqual(['C:\\dir\\', 'C:\\'])
+    const last = 'email,path\nann@one.test,C:\\\nbob@two.test,D:\\\n'
+    expect((await read(last)).rows.map(row => row.cells[1])).toEqual(['C:\\', 'D:\\'])
+    const mixed =
+      '1,a\\,b,ann@one.test\n2,x\\,bob@two.test\n3,a\\,c,cy@three.test\n4,y,ann@one.test\n5,z,ann@one.test\n'
+    expect((await read(mixed)).rows.map(row => row.cells[1])).toEqual([
+      'a,b',
+      'x\\',
+      'a,c',
+      'y',
+      'z',
+    ])
+  })
+
+  test('are read where the first one is beyond the sample', async () => {
+    const plain = '1,plain,ann@one.test\n'.repeat(20_000)
+    const text = `${plain}2,"a",bob@two.test\n3,b\\,c,cy@three.test\n4,d\\\ne,ann@one.test\n`
+    const { dialect, rows } = await read(text, { complete: false })
+    expect(dialect.quoting).toBeUndefined()
+    expect(rows.slice(-2).map(row => row.cells)).toEqual([
+      ['3', 'b,c', 'cy@three.test'],
+      ['4', 'd\ne', 'ann@one.test'],
     ])
   })
 })
