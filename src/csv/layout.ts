@@ -208,13 +208,13 @@ const isMarkedHeader = ({ cells }: ListRecord, usual: number) =>
   cells.some(cell => (usual === 1 ? nameHint(cell) === 'exact' : isMailName(cell)))
 
 /**
- * Counts the title records at the start, such as "Customers, March": they are narrower than the
- * list and hold no address.
+ * Counts the title records at the start, such as "Customers, March", and blank ones: they are
+ * narrower than the list and hold no address.
  */
 function countTitles(records: readonly ListRecord[], usual: number): number {
   const end = records.findIndex(({ cells }) => {
     const filled = cells.filter(cell => cell.trim() !== '')
-    const narrow = cells.length < usual || (usual > 1 && filled.length === 1)
+    const narrow = cells.length < usual || (usual > 1 && filled.length <= 1)
     return !narrow || cells.some(cell => holdsAddress(cell) || nameHint(cell) === 'exact')
   })
   return end === -1 ? 0 : end

@@ -435,7 +435,7 @@ class RecordSplitter {
     return Math.min(at, this.#text.length)
   }
 
-  /** Removes the backslashes that escape; others, as in `\\N`, are data. */
+  /** Removes the backslashes that escape; others, as in `\N`, are data. */
   #unescape(cell: string): string {
     return cell.replace(ESCAPED, (written, character: string) =>
       character === this.#delimiterText || ESCAPABLE.test(character) ? character : written,

@@ -297,11 +297,13 @@ describe('the header', () => {
     ['comments', '# made by a machine\n# rows: 1\nname,email\nA,ann@one.test\n', 2],
     ['comments without a header', '# made by a machine\n\nann@one.test\n', 2],
     ['a title', 'Customers, March\n\nname,city,contact\nA,Rome,ann@one.test\n', 2],
+    ['blank rows', ',,,\n,,,\n,name,city,e-mail\n,,,\n,A,Rome,ann@one.test\n', 2],
+    ['a title between blank rows', ';;\n;March;\n;;\n;name;e-mail\n;A;ann@one.test\n', 3],
     ['a padded title', 'Customers,,\nname,city,e-mail\nA,Rome,ann@one.test\n', 1],
   ])('%s before it is skipped', async (_, text, skipLines) => {
     const { dialect, texts } = await read(text)
     expect(dialect.skipLines).toBe(skipLines)
-    expect(texts).toEqual(['ann@one.test'])
+    expect(texts.filter(text => text !== '')).toEqual(['ann@one.test'])
   })
 })
 
