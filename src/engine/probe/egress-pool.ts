@@ -136,8 +136,8 @@ export class EgressPool {
   }
 
   /**
-   * How long an egress should wait until it is known whether it can reach mail servers; null if it
-   * is known, or if another egress may probe.
+   * How long an egress should wait until it is known whether it can reach mail servers, 0 if its
+   * next dial tells; null if it is known, or if another egress may probe.
    */
   uncertainForMs(name: string, operator: string): number | null {
     const { uncertainForMs } = this.prober(name)

@@ -139,7 +139,10 @@ export class EgressProber implements EgressState {
     return this.reachability.probingForMs
   }
 
-  /** How long to wait until it is known whether mail servers are reachable; null if it is known. */
+  /**
+   * How long to wait until it is known whether mail servers are reachable, 0 if the next dial tells;
+   * null if it is known.
+   */
   get uncertainForMs(): number | null {
     return this.reachability.uncertainForMs
   }

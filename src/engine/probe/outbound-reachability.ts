@@ -144,13 +144,13 @@ export class OutboundReachability {
 
   /**
    * How long to wait, in ms, while it is uncertain whether the port is blocked for more than a
-   * moment. Null if it is open, or if waiting tells no more.
+   * moment; 0 if the next dial tells. Null if it is open, or if waiting tells no more.
    */
   get uncertainForMs(): number | null {
     if (this.#isConfirmed) return null
     if (this.probingForMs !== null) return this.probingForMs
-    const closedForMs = (this.#closedUntil ?? 0) - this.#deps.clock.monotonicNow()
-    return closedForMs > 0 ? closedForMs : null
+    if (this.#closedUntil === null) return null
+    return Math.max(0, this.#closedUntil - this.#deps.clock.monotonicNow())
   }
 
   /**

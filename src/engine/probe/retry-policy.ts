@@ -13,6 +13,8 @@ const TOTAL_WAIT_MAX_MS = 4 * HOUR
 const GREYLIST_DELAY_MS = 5 * MINUTE
 /** A limit of ev is free again as soon as the connections before have closed. */
 const OWN_LIMIT_DELAY_MS = 10 * SECOND
+/** An outcome may be older than the end of a block, and the dials of others tell first. */
+const UNCERTAIN_DELAY_MIN_MS = SECOND
 /** The longest delay before one retry, whatever the server requests. */
 const DELAY_MAX_MS = HOUR
 
@@ -52,7 +54,10 @@ type RetryRules = {
   readonly greylistDelayMs: number | null
   /** Returns the egresses that may probe the operator now, the preferred one first. */
   readonly available: () => readonly string[]
-  /** Returns the time until it is known whether this egress reaches mail servers; null if known. */
+  /**
+   * Returns the time until it is known whether this egress reaches mail servers, 0 if its next dial
+   * tells; null if it is known.
+   */
   readonly uncertainForMs: () => number | null
   /** Returns the time until the next DNS check; null while the DNS server is trusted. */
   readonly dnsUncertainForMs: () => number | null
@@ -175,7 +180,10 @@ function uncertaintyDelay(
   { waitedMs }: AttemptHistory,
   rules: RetryRules,
 ): number | null {
-  if (why === 'connect') return rules.uncertainForMs()
+  if (why === 'connect') {
+    const uncertainForMs = rules.uncertainForMs()
+    return uncertainForMs === null ? null : Math.max(uncertainForMs, UNCERTAIN_DELAY_MIN_MS)
+  }
   return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? rules.dnsUncertainForMs() : null
 }
 

@@ -292,8 +292,9 @@ export class Scheduler {
   #getPauseMs(egress: string, operator: string): number {
     const egressPool = this.#engine.egressPool.own
     if (!this.#options.wait) return egressPool.prober(egress).probingForMs ?? 0
-    const uncertainForMs = egressPool.uncertainForMs(egress, operator)
-    return uncertainForMs ?? egressPool.prober(egress).knownController(operator)?.readyInMs ?? 0
+    const uncertainForMs = egressPool.uncertainForMs(egress, operator) ?? 0
+    if (uncertainForMs > 0) return uncertainForMs
+    return egressPool.prober(egress).knownController(operator)?.readyInMs ?? 0
   }
 
   /** During a pause of their first operator, rows with exchangers of another one can be probed. */
@@ -301,7 +302,7 @@ export class Scheduler {
     const egressPool = this.#engine.egressPool.own
     const { name } = queue.operator
     const isPaused = egressPool.prober(egress).knownController(name)?.isPaused ?? false
-    if (!isPaused || egressPool.uncertainForMs(egress, name) !== null) return []
+    if (!isPaused || (egressPool.uncertainForMs(egress, name) ?? 0) > 0) return []
     return queue.takeBackedUp(egress, takesFree)
   }
 

@@ -208,6 +208,9 @@ describe('an item of a list', () => {
       refusedBy: ['b'],
       accepted: null,
     })
+    // The port was blocked when this outcome was made, and the next dial tells whether it still is.
+    const due = { ...TERMS, uncertainForMs: () => 0 }
+    expect(nextRetry(unreached, past, due)?.delayMs).toBe(1_000)
     expect(nextRetry(unreached, past, TERMS)).toBeNull()
     expect(nextRetry(unreached, past, { ...doubtful, wait: false })).toBeNull()
     expect(nextRetry(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
