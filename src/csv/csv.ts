@@ -194,6 +194,7 @@ async function* readRecords(
   const reader = new RecordReader({
     delimiter: dialect.delimiter,
     line: dialect.skipLines + 1,
+    newline: dialect.newline,
     ...(dialect.quoting === undefined ? {} : { quoting: dialect.quoting }),
     // Pasted recipients have any number of cells in a record.
     ...(dialect.allAddresses === 'cells'

@@ -19,6 +19,8 @@ type ReadingOptions = {
   readonly quoting?: Quoting
   /** Number of cells of most records; left out if it is not known. */
   readonly width?: number
+  /** The line break of most records; left out if it is not known. */
+  readonly newline?: '\n' | '\r\n' | '\r'
   /** Maximum number of cells of a record; unlimited if left out. */
   readonly columnsMax?: number
 }
@@ -139,6 +141,19 @@ type ScannedRecord = Pick<RawRecord, 'text' | 'hasQuote' | 'ending'> & {
   readonly isEscaped: boolean
 }
 
+/** How the characters are read that may be data or not. */
+type Reading = {
+  readonly isBackslash: boolean
+  /** A CR alone before this index is data. */
+  readonly crEnd: number
+}
+
+/**
+ * Number of CRs that are read as data in one record. It bounds the work for a part of a list whose
+ * records all end with a CR: at most so many lines are read for each.
+ */
+const CR_DATA_MAX = 50
+
 /**
  * Maximum number of columns of a list: twice that of a worksheet. It bounds the work for a row,
  * because a result has all columns of the header in each row, however short the row of the list is.
@@ -202,13 +217,15 @@ export const CELL_LINE_BREAKS_MAX = 1_000
  *
  * A backslash before a quote, a delimiter or a line break may escape it, or be data, as in
  * `"C:\dir\"`. If a record that has one does not have the usual number of cells, and has it in the
- * other reading, that one applies.
+ * other reading, that one applies. The same holds for a CR alone that ends a record of a list with
+ * other line breaks: clients of MySQL escape the LF of a text from Windows, and not its CR.
  */
 class RecordSplitter {
   readonly #delimiter: number
   readonly #delimiterText: string
   readonly #isBackslash: boolean
   readonly #width: number | undefined
+  readonly #newline: ReadingOptions['newline']
   #text = ''
   #line: number
   /**
@@ -225,12 +242,13 @@ class RecordSplitter {
   /** Index of the next escape, or of the end of the text; searched again once it is passed. */
   #nextEscape = -1
 
-  constructor({ delimiter, line = 1, quoting, width }: ReadingOptions) {
+  constructor({ delimiter, line = 1, quoting, width, newline }: ReadingOptions) {
     this.#delimiter = delimiter.charCodeAt(0)
     this.#delimiterText = delimiter
     this.#escape = new RegExp(escapePattern(delimiter), 'g')
     this.#isBackslash = quoting === 'backslash'
     this.#width = width
+    this.#newline = newline
     this.#line = line
   }
 
@@ -274,19 +292,31 @@ class RecordSplitter {
 
   /** Scans the record at `start` in the reading that fits; null if more text is needed. */
   #scanBest(start: number, last: boolean): ScannedRecord | null {
-    const scanned = this.#scan(start, last, this.#isBackslash)
+    const usual = { isBackslash: this.#isBackslash, crEnd: 0 }
+    const scanned = this.#scan(start, last, usual)
     if (scanned === null || this.#width === undefined) return scanned
     const hasEscape = scanned.isEscaped || this.#indexOfEscape(start) < scanned.end
-    if (!hasEscape || this.#countCells(scanned.text) === this.#width) return scanned
-    this.#resetSearches()
-    const other = this.#scan(start, last, !this.#isBackslash)
-    this.#resetSearches()
-    if (other === null) return null
-    return this.#countCells(other.text) === this.#width ? other : scanned
+    const isCr = scanned.ending === '\r' && (this.#newline ?? '\r') !== '\r'
+    if (!(hasEscape || isCr)) return scanned
+    const count = this.#countCells(scanned.text)
+    if (count === this.#width) return scanned
+    const others: Reading[] = []
+    if (hasEscape) others.push({ isBackslash: !usual.isBackslash, crEnd: 0 })
+    if (isCr && count < this.#width) {
+      others.push({ isBackslash: usual.isBackslash, crEnd: this.#endOfCrs(scanned.end) })
+    }
+    for (const reading of others) {
+      this.#resetSearches()
+      const other = this.#scan(start, last, reading)
+      this.#resetSearches()
+      if (other === null || this.#countCells(other.text) === this.#width) return other
+    }
+    return scanned
   }
 
   /** Scans the record at `start`; null if more text is needed. */
-  #scan(start: number, last: boolean, isBackslash: boolean): ScannedRecord | null {
+  #scan(start: number, last: boolean, reading: Reading): ScannedRecord | null {
+    const { isBackslash } = reading
     const text = this.#text
     let repaired = ''
     let copied = start
@@ -295,17 +325,19 @@ class RecordSplitter {
     const pattern = isBackslash ? QUOTE_ESCAPE_OR_LINE_BREAK : QUOTE_OR_LINE_BREAK
     let at = search(pattern, text, start)
     let hasQuote = false
-    for (let code = text.charCodeAt(at); code === QUOTE || code === BACKSLASH; ) {
+    for (let code = text.charCodeAt(at); at < text.length; code = text.charCodeAt(at)) {
       hasQuote ||= code === QUOTE
       const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
-      if (code === BACKSLASH) {
-        const next = afterEscape(text, at)
+      if (code !== QUOTE) {
+        const next = this.#afterData(at, reading)
+        if (next === NONE) break
         if (next >= text.length && !last) return null
-        if (this.#endsCell(at + 1) && at + 1 < text.length) {
-          const end = this.#endOfEscapedCell(next)
+        if (code === CR || (this.#endsCell(at + 1) && at + 1 < text.length)) {
+          const end = this.#endOfDataCell(next, reading)
           if (end >= text.length && !last && end - start <= RECORD_LENGTH_MAX) return null
           const open = this.#startOfCell(at, copied)
-          repaired += text.slice(copied, open) + quote(this.#unescape(text.slice(open, end)))
+          const cell = text.slice(open, end)
+          repaired += text.slice(copied, open) + quote(isBackslash ? this.#unescape(cell) : cell)
           isEscaped = true
           copied = end
         }
@@ -325,7 +357,6 @@ class RecordSplitter {
       } else {
         at = search(pattern, text, at + 1)
       }
-      code = text.charCodeAt(at)
     }
     const ending = at - start > RECORD_LENGTH_MAX ? '' : lineBreakAt(text, at, last)
     if (ending === null) return null
@@ -426,13 +457,35 @@ class RecordSplitter {
     return start
   }
 
-  /** Like `#endOfPlainCell`, but an escaped delimiter or line break belongs to the cell. */
-  #endOfEscapedCell(from: number): number {
-    let at = from
-    while (!this.#endsCell(at)) {
-      at = this.#text.charCodeAt(at) === BACKSLASH ? afterEscape(this.#text, at) : at + 1
+  /** Like `#endOfPlainCell`, but what the reading takes for data does not end the cell. */
+  #endOfDataCell(from: number, reading: Reading): number {
+    for (let at = from; at < this.#text.length; ) {
+      const next = this.#afterData(at, reading)
+      if (next !== NONE) at = next
+      else if (this.#endsCell(at)) return at
+      else at += 1
     }
-    return Math.min(at, this.#text.length)
+    return this.#text.length
+  }
+
+  /**
+   * Returns the index after an escape, or after a CR that is data; NONE if neither is at `at`.
+   */
+  #afterData(at: number, { isBackslash, crEnd }: Reading): number {
+    const text = this.#text
+    const code = text.charCodeAt(at)
+    if (code === BACKSLASH && isBackslash) return afterEscape(text, at)
+    // A CR at the end of the text may be half of a CRLF, or the last line break.
+    const isData = code === CR && at < crEnd && at + 1 < text.length
+    return isData && text.charCodeAt(at + 1) !== LF ? at + 1 : NONE
+  }
+
+  /** Returns the index after `CR_DATA_MAX` CRs, of which the first is at `from`. */
+  #endOfCrs(from: number): number {
+    let at = from
+    for (let count = 1; count < CR_DATA_MAX && at !== -1; count++)
+      at = this.#text.indexOf('\r', at + 1)
+    return at === -1 ? this.#text.length : at + 1
   }
 
   /** Removes the backslashes that escape; others, as in `\N`, are data. */

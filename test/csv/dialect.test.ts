@@ -457,6 +457,48 @@ describe('delimiters and line breaks escaped with a backslash', () => {
   })
 })
 
+describe('a CR alone in a list with other line breaks', () => {
+  test.each([
+    ['beside an LF that mysql writes as \\n', '\t', 'one\r\\ntwo'],
+    ['beside an LF that MySQL escapes', '\t', 'one\r\\\ntwo'],
+    ['several times', ';', 'one\rtwo\r\rthree'],
+    ['beside quotes', ',', 'one "1"\rtwo'],
+  ])('is part of its cell if the record is complete with it: %s', async (_, d, note) => {
+    const row = (...cells: string[]) => `${cells.join(d)}\n`
+    const plain = row('1', 'Lee', 'x', 'ann@one.test', '')
+    const text = row('id', 'name', 'note', 'email', 'zip') + plain + plain
+    const broken = row('2', '"Ray"', note, 'bob@two.test', '7')
+    const { rows } = await read(text + broken + plain)
+    expect(rows.map(({ cells }) => cells)).toEqual([
+      ['1', 'Lee', 'x', 'ann@one.test', ''],
+      ['1', 'Lee', 'x', 'ann@one.test', ''],
+      ['2', 'Ray', note.replace('\\\n', '\n'), 'bob@two.test', '7'],
+      ['1', 'Lee', 'x', 'ann@one.test', ''],
+    ])
+  })
+
+  test('else ends a record, also a short one', async () => {
+    const text =
+      'email,name,city\nann@one.test,A,x\nbob@two.test\rcy@three.test\ndora@one.test,D,y\n'
+    const { texts } = await read(text)
+    expect(texts).toEqual(['ann@one.test', 'bob@two.test', 'cy@three.test', 'dora@one.test'])
+  })
+
+  test('is read the same in chunks of any length', () => {
+    const text = '1;a\rb;c\n2;d\r\ne;f;g\r3;h\r\r\n'
+    const readIn = (length: number) => {
+      const reader = new RecordReader({ delimiter: ';', width: 3, newline: '\n' })
+      const records = []
+      for (let at = 0; at < text.length; at += length) {
+        records.push(...reader.push(text.slice(at, at + length), at + length >= text.length))
+      }
+      return records
+    }
+    for (let length = 1; length < 10; length++) expect(readIn(length)).toEqual(readIn(100))
+    expect(readIn(100)[0]?.cells).toEqual(['1', 'a\rb', 'c'])
+  })
+})
+
 describe('lines that are each quoted as one cell', () => {
   test.each([
     ['commas', '"Name,Family,Email"\n"Ann,Lee,ann@one.test"\n"Bob,Ray,bob@two.test"\n'],
