@@ -40,7 +40,7 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     system: options.systemServers ?? systemServers,
   })
   const random = options.random ?? systemRandom
-  const udp = new UdpTransport(random)
+  const udp = new UdpTransport(random, clock)
   const transportFor = createTransports(udp, random, timeoutMs)
   const limit = new InFlightLimit(options.inFlightMax)
   const open = new Set<DnsQuery>()

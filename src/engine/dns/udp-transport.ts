@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import dnsPacket from 'dns-packet'
+import { type Clock, SECOND } from '../../platform/clock.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import type { Random } from '../../platform/random.ts'
 import {
@@ -23,11 +24,13 @@ type OnReply = (reply: DnsMessageReply) => void
  */
 export class UdpTransport {
   readonly #random: Random
+  readonly #clock: Clock
   readonly #channels = new Map<string, Channel[]>()
   #next = 0
 
-  constructor(random: Random) {
+  constructor(random: Random, clock: Clock) {
     this.#random = random
+    this.#clock = clock
   }
 
   /**
@@ -54,11 +57,26 @@ export class UdpTransport {
     this.#channels.set(server, channels)
     const slot = this.#next++ % SOCKETS_PER_SERVER
     const channel = channels[slot]
-    if (channel?.canSend) return channel
+    if (channel?.canSend && channel.heardAt > this.#silentSince(channels)) return channel
     channel?.retire()
-    const fresh = new Channel(server, this.#random)
+    const fresh = new Channel(server, this.#random, this.#clock)
     channels[slot] = fresh
     return fresh
+  }
+
+  /**
+   * Returns since when a channel gets no reply. Channels without a later reply are replaced, as a
+   * socket keeps the source address of its start: when a DHCP lease, a Wi-Fi network or a VPN changes
+   * it, no reply reaches the socket any more.
+   */
+  #silentSince(channels: readonly Channel[]): number {
+    const before = this.#clock.monotonicNow() - SILENT_MS
+    let latest = Number.NEGATIVE_INFINITY
+    for (const channel of channels) {
+      const since = channel?.unansweredSince ?? null
+      if (since !== null && since <= before && since > latest) latest = since
+    }
+    return latest
   }
 }
 
@@ -74,6 +92,9 @@ export const socketErrorCode = (error: unknown): string =>
 /** One receive buffer (208 KiB on Linux) holds the replies to about 50 of 600 queries in flight. */
 const SOCKETS_PER_SERVER = 12
 
+/** How long a query may be unanswered before its channel counts as silent: until it is sent again. */
+const SILENT_MS = SECOND
+
 /**
  * A socket is replaced after this many queries, so that its port stays hard to guess (RFC 5452
  * §9.2).
@@ -87,6 +108,7 @@ type PendingQuery = DnsQuestion & {
 /** One connected socket: the kernel drops packets from other addresses and reports ICMP errors. */
 class Channel {
   readonly #random: Random
+  readonly #clock: Clock
   readonly #socket: Socket
   readonly #pending = new Map<number, PendingQuery>()
   readonly #connected: Promise<void>
@@ -95,9 +117,15 @@ class Channel {
   /** Why the socket could not be connected; null if it was, or may be. */
   #failureCode: string | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
+  /** When the last packet arrived, or the socket was created, monotonic ms. */
+  heardAt: number
+  /** When the first query after that was sent, monotonic ms; null if none was. */
+  unansweredSince: number | null = null
 
-  constructor(server: string, random: Random) {
+  constructor(server: string, random: Random, clock: Clock) {
     this.#random = random
+    this.#clock = clock
+    this.heardAt = clock.monotonicNow()
     const { host, port } = parseServer(server)
     this.#socket = createSocket({
       type: isIPv6(host) ? 'udp6' : 'udp4',
@@ -130,12 +158,15 @@ class Channel {
   }
 
   get canSend(): boolean {
-    return this.#state === 'open' && this.#sent < QUERIES_PER_SOCKET
+    if (this.#state !== 'open' || this.#sent >= QUERIES_PER_SOCKET) return false
+    const since = this.unansweredSince
+    return since === null || this.#clock.monotonicNow() - since < SILENT_MS
   }
 
   send(name: string, type: RecordType, onReply: OnReply): () => void {
     if (this.#failureCode !== null) return replyLater(onReply, this.#failureCode)
     this.#sent++
+    this.unansweredSince ??= this.#clock.monotonicNow()
     const id = this.#unusedId()
     const query = { name, type, onReply }
     this.#pending.set(id, query)
@@ -163,6 +194,8 @@ class Channel {
   }
 
   #receive(bytes: Buffer): void {
+    this.heardAt = this.#clock.monotonicNow()
+    this.unansweredSince = null
     const id = readResponseId(bytes)
     const query = id === null ? undefined : this.#pending.get(id)
     if (id === null || query === undefined) return

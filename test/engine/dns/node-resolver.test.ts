@@ -349,6 +349,26 @@ describe('timeouts and faults', () => {
     expect(await answer).toEqual(GOOD)
   })
 
+  // No reply reaches a socket with an address that the machine has no longer.
+  test('after a change of the network only the first packet is lost', async () => {
+    const [ports, lost] = [new Set<number>(), new Set<number>()]
+    const server = await serve((asked, port) => {
+      ports.add(port)
+      return lost.has(port) ? silence() : goodMx(asked)
+    })
+    const { clock, resolver } = resolverOver([server])
+    const resolveMany = (count: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => resolver.resolve(`d${i}.test`, 'MX')))
+    await resolveMany(20)
+    for (const port of ports) lost.add(port)
+    const answer = resolver.resolve('a.test', 'MX')
+    await server.arrived(21)
+    await clock.advance(SECOND)
+    expect(await answer).toEqual(GOOD)
+    expect(await resolveMany(20)).toEqual(Array(20).fill(GOOD))
+    expect(server.packets).toHaveLength(20 + 2 + 20)
+  })
+
   test('the second server is tried a second after a dead first one, and comes first from then on', async () => {
     const [dead, alive] = [await serve(silence), await serve(goodMx)]
     const { clock, resolver } = resolverOver([dead, alive])

@@ -4,6 +4,7 @@ import dnsPacket, { type Answer, type Packet } from 'dns-packet'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type DnsMessageReply, readReply } from '../../../src/engine/dns/message.ts'
 import { UdpTransport } from '../../../src/engine/dns/udp-transport.ts'
+import { systemClock } from '../../../src/platform/clock.ts'
 import { systemRandom } from '../../../src/platform/random.ts'
 import { type NameServer, nameServer } from '../../support/name-server.ts'
 
@@ -236,7 +237,7 @@ async function open(...args: Parameters<typeof nameServer>): Promise<NameServer>
 }
 
 function openTransport(): UdpTransport {
-  const transport = new UdpTransport(systemRandom)
+  const transport = new UdpTransport(systemRandom, systemClock)
   onTestFinished(() => transport.close())
   return transport
 }
