@@ -6,6 +6,7 @@ import { findForeignText } from './foreign-text.ts'
 import {
   type CsvLayout,
   detectLayout,
+  isInApostrophes,
   isOnlyAddresses,
   isQuotedByLine,
   nameMatcher,
@@ -186,6 +187,9 @@ const FLAGS: OptionWords = {
 /** In order of preference if several fit equally well. */
 const DELIMITERS: readonly Delimiter[] = [',', ';', '\t', '|']
 
+/** A cell in apostrophes. */
+const APOSTROPHES = /(?:^|[,;\t|\r\n])'(?:[^'\r\n]|''){0,1000}'(?=[,;\t|\r\n]|$)/
+
 /** Excel's optional first line that names the delimiter. */
 const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n|\r|\n|$)/i
 
@@ -222,6 +226,11 @@ function bestLayout(
     }
     if (escapePattern(delimiter).test(text)) addLayout('backslash')
     if (isQuotedByLine(usual)) addLayout('line')
+    if (APOSTROPHES.test(text)) {
+      addLayout('single')
+      // Of layouts that fit equally well, the first is taken.
+      if (isInApostrophes(usual)) layouts.reverse()
+    }
     for (const layout of layouts) {
       if (!best || score(layout, name) > score(best, name)) best = layout
     }

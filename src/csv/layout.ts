@@ -105,6 +105,14 @@ export function isQuotedByLine({ header, rows, delimiter, facts }: CsvLayout): b
   return hasColumns && quoted.length * 2 > records.length && addressShare(facts) < 0.5
 }
 
+/** Returns true if most cells of a sample are in apostrophes. */
+export function isInApostrophes({ header, rows }: CsvLayout): boolean {
+  const records = header === null ? rows : [header, ...rows]
+  const cells = records.slice(0, SAMPLE_ROWS).flatMap(record => record.cells)
+  const quoted = cells.filter(cell => cell.length > 1 && cell.startsWith("'"))
+  return quoted.length * 2 > cells.filter(cell => !isBlank(cell)).length
+}
+
 /** Returns a test for a column name, without regard to case, Unicode form and surrounding space. */
 export function nameMatcher(name: string): (cell: string) => boolean {
   const normalized = normalizeName(name)

@@ -7,10 +7,11 @@ export type ListRecord = Pick<RawRecord, 'line' | 'ending'> & { readonly cells: 
 
 /**
  * How a list quotes cells. `doubled`: `""` is a quote (RFC 4180). `backslash`: `\"` is one too, and
- * outside quotes a backslash escapes a delimiter or a line break, as MySQL and Spark write it. `line`: each line is quoted as one cell, which is left when a CSV file
- * is opened as one column and saved again.
+ * outside quotes a backslash escapes a delimiter or a line break, as MySQL and Spark write it.
+ * `single`: cells are in apostrophes, of which `''` is one. `line`: each line is quoted as one cell,
+ * which is left when a CSV file is opened as one column and saved again.
  */
-export type Quoting = 'doubled' | 'backslash' | 'line'
+export type Quoting = 'doubled' | 'backslash' | 'single' | 'line'
 
 type ReadingOptions = {
   readonly delimiter: string
@@ -224,6 +225,8 @@ class RecordSplitter {
   readonly #delimiter: number
   readonly #delimiterText: string
   readonly #isBackslash: boolean
+  /** The character that quotes cells. */
+  readonly #quote: '"' | "'"
   readonly #width: number | undefined
   readonly #newline: ReadingOptions['newline']
   #text = ''
@@ -247,6 +250,7 @@ class RecordSplitter {
     this.#delimiterText = delimiter
     this.#escape = new RegExp(escapePattern(delimiter), 'g')
     this.#isBackslash = quoting === 'backslash'
+    this.#quote = quoting === 'single' ? "'" : '"'
     this.#width = width
     this.#newline = newline
     this.#line = line
@@ -295,7 +299,8 @@ class RecordSplitter {
     const usual = { isBackslash: this.#isBackslash, crEnd: 0 }
     const scanned = this.#scan(start, last, usual)
     if (scanned === null || this.#width === undefined) return scanned
-    const hasEscape = scanned.isEscaped || this.#indexOfEscape(start) < scanned.end
+    const hasEscape =
+      this.#quote === '"' && (scanned.isEscaped || this.#indexOfEscape(start) < scanned.end)
     const isCr = scanned.ending === '\r' && (this.#newline ?? '\r') !== '\r'
     if (!(hasEscape || isCr)) return scanned
     const count = this.#countCells(scanned.text)
@@ -322,13 +327,15 @@ class RecordSplitter {
     let copied = start
     let isQuoted = false
     let isEscaped = false
-    const pattern = isBackslash ? QUOTE_ESCAPE_OR_LINE_BREAK : QUOTE_OR_LINE_BREAK
+    const pattern = STOPS[this.#quote][isBackslash ? 'backslash' : 'plain']
+    const quoteCode = this.#quote.charCodeAt(0)
     let at = search(pattern, text, start)
     let hasQuote = false
     for (let code = text.charCodeAt(at); at < text.length; code = text.charCodeAt(at)) {
-      hasQuote ||= code === QUOTE
+      const isQuote = code === quoteCode || code === QUOTE
+      hasQuote ||= isQuote
       const opensCell = at === start || text.charCodeAt(at - 1) === this.#delimiter
-      if (code !== QUOTE) {
+      if (!isQuote) {
         const next = this.#afterData(at, reading)
         if (next === NONE) break
         if (next >= text.length && !last) return null
@@ -343,13 +350,15 @@ class RecordSplitter {
         }
         at = search(pattern, text, Math.max(next, copied))
       } else if (opensCell) {
-        const closing = this.#closingQuote(at, { start, last, isBackslash })
+        // In a list of apostrophes, a quotation mark is data.
+        const closing =
+          code === quoteCode ? this.#closingQuote(at, { start, last, isBackslash }) : NONE
         if (closing === UNFINISHED) return null
         const end = closing === NONE ? this.#endOfPlainCell(at) : this.#skipBlanks(closing + 1)
         const cell =
           closing === NONE
             ? text.slice(at, end)
-            : unescapeCell(text.slice(at + 1, closing), isBackslash)
+            : unescapeCell(text.slice(at + 1, closing), this.#quote, isBackslash)
         repaired += `${text.slice(copied, at)}${quote(cell)}`
         isQuoted ||= closing !== NONE
         copied = end
@@ -410,7 +419,7 @@ class RecordSplitter {
     // Set by a bare quote: the cell must close before this line break.
     let before = Number.POSITIVE_INFINITY
     for (;;) {
-      const quote = text.indexOf('"', from)
+      const quote = text.indexOf(this.#quote, from)
       if (quote === -1 || quote - start > RECORD_LENGTH_MAX || quote > before) {
         if (before !== Number.POSITIVE_INFINITY) this.#noClosingBefore = before
         const isFinal = last || text.length - start > RECORD_LENGTH_MAX || before < text.length
@@ -420,7 +429,7 @@ class RecordSplitter {
         from = quote + 1
         continue
       }
-      if (text.charCodeAt(quote + 1) === QUOTE) {
+      if (text[quote + 1] === this.#quote) {
         from = quote + 2
         continue
       }
@@ -542,8 +551,11 @@ const BACKSLASH = 0x5c
 const UNFINISHED = -1
 const NONE = -2
 const LINE_BREAK = /[\r\n]/g
-const QUOTE_OR_LINE_BREAK = /["\r\n]/g
-const QUOTE_ESCAPE_OR_LINE_BREAK = /["\\\r\n]/g
+/** What the search for the end of a record stops at, by quote and reading. */
+const STOPS = {
+  '"': { plain: /["\r\n]/g, backslash: /["\\\r\n]/g },
+  "'": { plain: /['"\r\n]/g, backslash: /['"\\\r\n]/g },
+}
 const ESCAPED = /\\(\r\n|.)/gs
 /** What a backslash escapes, beside the delimiter. */
 const ESCAPABLE = /^(?:\r\n|["\\\r\n])$/
@@ -587,10 +599,10 @@ function isEscaped(text: string, quote: number, open: number): boolean {
   return (quote - at) % 2 === 1
 }
 
-const unescapeCell = (cell: string, isBackslash: boolean) =>
+const unescapeCell = (cell: string, quote: string, isBackslash: boolean) =>
   isBackslash && cell.includes('\\')
     ? cell.replace(/\\(["\\])|""/g, (_, escaped?: string) => escaped ?? '"')
-    : cell.replaceAll('""', '"')
+    : cell.replaceAll(quote + quote, quote)
 
 function countLineBreaks(text: string, start: number, end: number, max = Number.POSITIVE_INFINITY) {
   LINE_BREAK_SEQUENCE.lastIndex = start

@@ -457,6 +457,57 @@ describe('delimiters and line breaks escaped with a backslash', () => {
   })
 })
 
+describe('cells in apostrophes', () => {
+  test.each([
+    [
+      'all texts, as SQLite writes them',
+      "'id','name','email'\n1,'Lee, Ann','ann@one.test'\n2,'O''Neil','bob@two.test'\n",
+      ['Lee, Ann', "O'Neil"],
+    ],
+    [
+      'only those that need it',
+      "id;name;email\n1;'Lee; Ann';ann@one.test\n2;O'Neil;bob@two.test\n3;x;x\n",
+      ['Lee; Ann', "O'Neil", 'x'],
+    ],
+    [
+      'line breaks and quotation marks',
+      'id|name|email\n1|\'a "b"\n|c\'|ann@one.test\n2|"x|bob@two.test\n3|"y"|\'x\'\n',
+      ['a "b"\n|c', '"x', '"y"'],
+    ],
+  ])('are read: %s', async (_, text, cells) => {
+    const { dialect, texts, rows } = await read(text)
+    expect(dialect.quoting).toBe('single')
+    expect(texts.slice(0, 2)).toEqual(ADDRESSES)
+    expect(rows.map(row => row.cells[1])).toEqual(cells)
+  })
+
+  test('have the address without apostrophes, also if no cell needs them', async () => {
+    const text = "'email','name'\n'o''neil@one.test','O''Neil'\n'bob@two.test','Bob'\n"
+    const { dialect, texts } = await read(text)
+    expect(dialect.header).toEqual(['email', 'name'])
+    expect(texts).toEqual(["o'neil@one.test", 'bob@two.test'])
+  })
+
+  test.each([
+    ['names', "name,email\n't Hooft,ann@one.test\nO'Neil,bob@two.test\n", "'t Hooft"],
+    [
+      'texts that an export guards from spreadsheets',
+      "phone,email\n'+49 1,ann@one.test\n'+49 2,bob@two.test\n",
+      "'+49 1",
+    ],
+    [
+      'a quote in quotes',
+      `name,email\n"'Lee', Ann",ann@one.test\n'B',bob@two.test\n`,
+      "'Lee', Ann",
+    ],
+  ])('are told from %s', async (_, text, cell) => {
+    const { dialect, texts, rows } = await read(text)
+    expect(dialect.quoting).toBeUndefined()
+    expect(texts).toEqual(ADDRESSES)
+    expect(rows[0]?.cells[0]).toBe(cell)
+  })
+})
+
 describe('a CR alone in a list with other line breaks', () => {
   test.each([
     ['beside an LF that mysql writes as \\n', '\t', 'one\r\\ntwo'],
