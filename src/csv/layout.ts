@@ -235,7 +235,10 @@ function countTitles(records: readonly ListRecord[], usual: number): number {
 function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: number): boolean {
   if (cells.some(holdsAddress) || cells.every(isBlank)) return false
   if (cells.some(isMailName)) return true
-  const rows = below.slice(0, SAMPLE_ROWS).map(row => row.cells)
+  const text = cells.join('\n')
+  // A list that others were joined to has its header again.
+  const others = below.filter(row => row.cells.join('\n') !== text)
+  const rows = others.slice(0, SAMPLE_ROWS).map(row => row.cells)
   const column = addressColumn(rows, Math.max(cells.length, usual))
   const numeric = cells.map(cell => NUMERIC.test(cell) && !YEAR.test(cell))
   const plain = !numeric.includes(true) && !repeats(cells, rows)

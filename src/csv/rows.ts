@@ -1,5 +1,6 @@
 import { hasAt, isBlank, splitAddresses, unwrapItem } from './column.ts'
 import type { ListDialect } from './dialect.ts'
+import { nameHint } from './header-names.ts'
 import type { ListRecord } from './record.ts'
 
 /** A data row of a list; a row with several addresses is one for each, if all are verified. */
@@ -9,7 +10,10 @@ export type ListRow = {
   /** Line of the file on which the row starts, from 1. */
   readonly line: number
   readonly cells: readonly string[]
-  /** The cell of the address column, or one address of it; '' if the row has none. */
+  /**
+   * The cell of the address column, or one address of it; '' if the row has none, or is a header
+   * that is repeated between the rows.
+   */
   readonly text: string
 }
 
@@ -21,9 +25,10 @@ export function addRows(
   dialect: ListDialect,
 ): void {
   const { line, cells } = record
-  const { column, allAddresses } = dialect
+  const { column, columnName, allAddresses } = dialect
   if (allAddresses === undefined) {
-    rows.push({ row, line, cells, text: cells[column] ?? '' })
+    const cell = cells[column] ?? ''
+    rows.push({ row, line, cells, text: isColumnName(cell, columnName) ? '' : cell })
   } else if (allAddresses === 'cells') {
     const [only = ''] = cells
     const isOrdinary = cells.length === 1 && ORDINARY.test(only)
@@ -34,6 +39,19 @@ export function addRows(
     for (const text of texts.length > 0 ? texts : ['']) rows.push({ row, line, cells, text })
   }
 }
+
+/**
+ * Returns true if a cell of a list with a header has the name of the address column, or another
+ * name for an address, as between the tables of a report and in lists that were joined.
+ */
+const isColumnName = (cell: string, columnName: string | null) =>
+  columnName !== null &&
+  cell !== '' &&
+  !hasAt(cell) &&
+  (cell === columnName || (cell.length <= NAME_LENGTH_MAX && nameHint(cell) === 'exact'))
+
+/** Longer than any name for an address. */
+const NAME_LENGTH_MAX = 60
 
 /** The fast path for most lists: one address per line, without anything around it. */
 const ORDINARY = /^[\w.+-]+@[\w.-]+$/
@@ -58,14 +76,14 @@ function toRecipients({ line, cells }: ListRecord, row: number): ListRow[] {
 /** Returns the texts of the address columns: any in the first one, addresses in the others. */
 function findTexts(
   cells: readonly string[],
-  { column, addressColumns = [column], header, width }: ListDialect,
+  { column, columnName, addressColumns = [column], header, width }: ListDialect,
 ): string[] {
   return cells.flatMap((cell, index) => {
     // A row without a header may have more addresses than the sample had columns.
     const isBeyond = header === null && index >= width
     const isTaken =
       index === column
-        ? !isBlank(cell)
+        ? !isBlank(cell) && !isColumnName(cell, columnName)
         : (isBeyond || addressColumns.includes(index)) && hasAt(cell)
     return isTaken ? splitAddresses(cell) : []
   })

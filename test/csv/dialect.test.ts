@@ -285,6 +285,18 @@ describe('the header', () => {
     expect(rows).toHaveLength(2)
   })
 
+  test.each([
+    ['a list that two were joined to', 'id,contact\n1,ann@one.test\nid,contact\n2,bob@two.test\n'],
+    [
+      'a report with tables',
+      'Name,Email,x\nA,ann@one.test,\n\n2. Guests\nName,E-Mail,x\nB,bob@two.test,\n',
+    ],
+  ])('in the middle of %s is a row without an address', async (_, text) => {
+    const { rows } = await read(text)
+    expect(rows.map(row => row.text).filter(cell => cell !== '')).toEqual(ADDRESSES)
+    expect(rows.length).toBeGreaterThan(2)
+  })
+
   test('the header option overrides detection', async () => {
     const text = 'email\nann@one.test\n'
     expect((await read(text, { header: false })).texts).toEqual(['email', 'ann@one.test'])
