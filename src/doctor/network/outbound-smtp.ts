@@ -26,11 +26,20 @@ export function portFinding(
   if (others.length === 0) return ok(says)
   const missing = others.map(({ host, outcome }) => `${host} (${labelOf(outcome)})`).join(', ')
   if (others.length <= greeted.length) return ok(`${says}; not ${missing}`)
+  const unreached = others.filter(is('unreached'))
+  if (unreached.length > 0 && unreached.every(hasNoRoute))
+    return warn(`${says}; not ${missing}`, ONLY_IPV6)
   return warn(
     `${says}; not ${missing}`,
     'If most are not found, fix the DNS. If they do not respond, ask your hosting provider whether it limits outbound mail.',
   )
 }
+
+/** Whether a server with IPv4 addresses alone was dialed from a machine with IPv6 alone. */
+const hasNoRoute = ({ outcome }: With<'unreached'>) => outcome.code === 'ENETUNREACH'
+
+const ONLY_IPV6 =
+  'This machine has no route to the others, which have no IPv6 address. Give it an IPv4 address, or use a network with NAT64 and DNS servers with DNS64.'
 
 /** Returns the host that answers instead of several providers; null if they answer themselves. */
 const findInterceptor = (greeted: readonly With<'greeted'>[]): string | null =>

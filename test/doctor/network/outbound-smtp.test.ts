@@ -32,6 +32,17 @@ describe('outbound SMTP', () => {
     })
   })
 
+  test('tells that most servers have no IPv6 address if this machine has IPv6 alone', () => {
+    const noRoute = unreached('ENETUNREACH')
+    expect(find([greeted(), noRoute, noRoute])).toMatchObject({
+      state: 'warn',
+      todo: expect.stringMatching(/no IPv6 address.*IPv4 address.*NAT64/),
+    })
+    expect(find([greeted(), noRoute, TIMEOUT])).toMatchObject({
+      todo: expect.stringMatching(/hosting provider/),
+    })
+  })
+
   test('counts a server once, by the better of its two addresses', () => {
     const visits: HandshakeResult[] = [
       visited('mx.test', unreached('ENETUNREACH'), { ip: '2001:db8::25' }),
