@@ -202,8 +202,15 @@ function watchBody(
     else cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs - elapsedMs), check)
   }
   let cancel = clock.after(Math.min(limits.slowBodyMs, timeoutMs), check)
-  request.once('end', () => cancel())
-  request.once('close', () => cancel())
+  const { socket } = request
+  const end = () => {
+    cancel()
+    socket.off('close', end)
+  }
+  request.once('end', end)
+  request.once('close', end)
+  // Once it is answered, a request is not told that its connection was closed.
+  socket.once('close', end)
 }
 
 /** A short body holds nothing that others wait for. Without a length, a body can have any size. */

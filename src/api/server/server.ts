@@ -54,13 +54,16 @@ export async function startServer(deps: ServerDeps): Promise<HttpServer> {
       for (let turn = 0; turn < READ_TURNS; turn++) await yieldToEventLoop()
       // The method of http.Server also closes idle connections.
       NetServer.prototype.close.call(server)
-      clock.after(Math.min(IDLE_MS, graceMs), () => server.closeIdleConnections())
-      clock.after(Math.min(UNUSED_MS, graceMs), () => traffic.closeUnused())
+      const cancels = [
+        clock.after(Math.min(IDLE_MS, graceMs), () => server.closeIdleConnections()),
+        clock.after(Math.min(UNUSED_MS, graceMs), () => traffic.closeUnused()),
+      ]
       const drained = new AbortController()
       const empty = traffic.empty().then(() => drained.abort())
       await sleep(clock, graceMs, drained.signal)
       traffic.closeAll()
       await empty
+      for (const cancel of cancels) cancel()
       server.close()
     },
   }

@@ -5,8 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../../src/api/errors/api-error.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { recordingLog } from '../../support/log.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const OK = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\n\r\n'
 const post = (path: string, length: number) =>
@@ -120,6 +122,17 @@ describe('a request that is answered before its body has arrived', () => {
     socket.write(`0123456789${OK}`)
     const answer = parseAnswer(await received)
     expect(answer).toMatchObject({ status: 503, headers: { connection: 'close' }, rest: '' })
+  })
+
+  test('leaves no timer if its client disconnects, which would keep the process alive', async () => {
+    const clock = fakeClock()
+    const server = await openHttpServer({ paths: refused, clock })
+    const socket = await server.open()
+    socket.write(`${post('/refused', 2_000_000)}first`)
+    await once(socket, 'data')
+    await waitUntil(() => clock.pending === 1)
+    socket.destroy()
+    await waitUntil(() => clock.pending === 0)
   })
 
   test('is not one whose body was sent with the headers: the connection is kept', async () => {

@@ -110,6 +110,13 @@ describe('a server that stops', () => {
     expect((await received).match(/HTTP\/1\.1 200/g)).toHaveLength(1)
   })
 
+  test('leaves no timer, which would keep the process alive', async () => {
+    const clock = fakeClock()
+    const { server } = await openWaiting({ clock })
+    await server.stop(10_000)
+    expect(clock.pending).toBe(0)
+  })
+
   test('waits no longer than its grace period', async () => {
     const clock = fakeClock()
     const { server, arrived } = await openWaiting({ clock })
