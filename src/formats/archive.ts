@@ -8,7 +8,10 @@ import { sanitizeText } from '../platform/text.ts'
 export type Archive = {
   /** Files by name, without folders. The last of two files with the same name counts. */
   readonly files: ReadonlyMap<string, Entry>
-  /** Returns the part of a workbook with this name, in any case (ECMA-376 part 2, §6.2.2.3). */
+  /**
+   * Returns the part of a workbook with this name, in any case and with or without percent-encoding
+   * (ECMA-376 part 2, §6.2.2.3 and §7.3.4).
+   */
   findPart(name: string): Entry | undefined
   /** Opens a file; its size is checked while it is read. */
   open(entry: Entry): Promise<Readable>
@@ -43,11 +46,11 @@ async function readDirectory(zip: ZipFile): Promise<Archive> {
     }
     if (entry.fileName.endsWith('/')) continue
     files.set(entry.fileName, entry)
-    parts.set(entry.fileName.toLowerCase(), entry)
+    parts.set(partKey(entry.fileName), entry)
   }
   return {
     files,
-    findPart: name => parts.get(name.toLowerCase()),
+    findPart: name => parts.get(partKey(name)),
     open: async entry => {
       if (entry.isEncrypted()) throw encrypted()
       try {
@@ -57,6 +60,15 @@ async function readDirectory(zip: ZipFile): Promise<Archive> {
       }
     },
     close: () => zip.close(),
+  }
+}
+
+function partKey(name: string): string {
+  try {
+    return decodeURI(name).toLowerCase()
+  } catch {
+    // A percent sign that encodes nothing.
+    return name.toLowerCase()
   }
 }
 

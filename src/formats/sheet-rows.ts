@@ -1,4 +1,5 @@
 import { BLANK_ROWS_MAX } from '../csv/csv.ts'
+import { nameHint } from '../csv/header-names.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
@@ -49,6 +50,7 @@ export async function* readSheetRows(
   for await (const _ of parseXmlInSteps(bytes, sheet)) {
     if (sheet.rows.length > 0) yield sheet.rows.splice(0)
   }
+  sheet.checkResults()
   if (sheet.rows.length > 0) yield sheet.rows
 }
 
@@ -74,6 +76,10 @@ class SheetHandler {
   #isPhonetic = false
   #isFormula = false
   #hasValue = false
+  /** The first formula of each column whose formulas all have an empty text as result. */
+  readonly #emptyResults = new Map<number, string>()
+  /** Columns with another result. */
+  readonly #withResults = new Set<number>()
 
   constructor(context: CellContext) {
     this.#context = context
@@ -105,6 +111,18 @@ class SheetHandler {
     else if (name === 'row' && this.#cells !== null) {
       if (this.#cells.size > 0) this.#addRow(this.#cells)
       this.#cells = null
+    }
+  }
+
+  /**
+   * Throws if no formula of the address column has a result: some programs write an empty text
+   * where they have calculated none.
+   */
+  checkResults() {
+    for (const [column, text] of this.#firstRow ?? []) {
+      const name = this.#emptyResults.get(column)
+      const isKnown = name === undefined || this.#withResults.has(column)
+      if (!isKnown && nameHint(text) === 'exact') throw this.#noResult(name)
     }
   }
 
@@ -163,9 +181,13 @@ class SheetHandler {
     const { strings, dateStyles, is1904 } = this.#context
     if (text === '') {
       // The result of a formula may be an empty text, which is stored as one.
-      if (this.#isFormula && !(this.#hasValue && this.#type === 'str')) throw this.#noResult()
+      if (!this.#isFormula) return ''
+      if (!(this.#hasValue && this.#type === 'str')) throw this.#noResult(this.#cellName())
+      const isFirst = !this.#emptyResults.has(this.#column)
+      if (isFirst) this.#emptyResults.set(this.#column, this.#cellName())
       return ''
     }
+    if (this.#isFormula) this.#withResults.add(this.#column)
     switch (this.#type) {
       case 's': {
         const shared = strings?.get(Number(text)) ?? null
@@ -191,10 +213,10 @@ class SheetHandler {
     )
   }
 
-  #noResult(): EvError {
+  #noResult(cellName: string): EvError {
     return new EvError(
       'bad_input',
-      `In the sheet, ${this.#cellName()} has a formula without a stored result, as in a workbook that a program has written. Open and save it in a spreadsheet program, or replace the formulas with their values.`,
+      `In the sheet, ${cellName} has a formula without a stored result, as in a workbook that a program has written. Open and save it in a spreadsheet program, or replace the formulas with their values.`,
     )
   }
 

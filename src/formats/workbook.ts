@@ -147,7 +147,7 @@ type Relation = { readonly id: string; readonly type: string; readonly target: s
 const excerpt = (path: string) => sanitizeText(path, 80)
 
 const resolveTarget = (folder: string, target: string) =>
-  decodeURI(new URL(target, `file:///${folder}`).pathname).slice(1)
+  new URL(target, `file:///${folder}`).pathname.slice(1)
 
 /** The prefix of the namespace can be any; other attributes of a sheet are not named `id`. */
 const relationId = (attributes: Readonly<Record<string, string>>) =>

@@ -298,6 +298,14 @@ describe('a workbook', () => {
       /cell A1 has a formula without a stored result/,
     ],
     [
+      'whose addresses are formulas with an empty text as result',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row r="1"><c r="B1" t="str"><v>Email</v></c></row><row r="2"><c r="A2"><v>1</v></c><c r="B2" t="str"><f>A2</f><v></v></c></row><row r="3"><c r="B3" t="str"><f>A3</f><v/></c></row></sheetData></worksheet>',
+      },
+      /cell B2 \(column "Email"\) has a formula without a stored result/,
+    ],
+    [
       'with a cell of many long parts',
       {
         'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row r="2"><c t="inlineStr"><is>${`<t>${'x'.repeat(600_000)}</t>`.repeat(2)}`,
@@ -323,6 +331,42 @@ describe('a workbook', () => {
     expect(await preview(await zipOf(other), PLAIN)).toMatchObject({ preview: [['1']] })
   })
 
+  test('with formulas of which some have an empty text as result is read', async () => {
+    const formula = (n: number, value: string) =>
+      `<row r="${n}"><c r="A${n}" t="str"><f>B${n}</f><v>${value}</v></c><c r="B${n}"><v>1</v></c></row>`
+    const parts = workbookParts({
+      sheet: `${textRow('Email')}${formula(2, '')}${formula(3, 'a@a.test')}`,
+      strings: '<si><t>a</t></si>',
+    })
+    expect(await preview(await zipOf(parts), PLAIN)).toMatchObject({
+      preview: [
+        ['Email', ''],
+        ['', '1'],
+        ['a@a.test', '1'],
+      ],
+    })
+  })
+
+  test.each([
+    ['in the name of the part', 'worksheets/my%20sheet.xml', 'xl/worksheets/my%20sheet.xml'],
+    ['in the relationship alone', 'worksheets/my%20sheet.xml', 'xl/worksheets/my sheet.xml'],
+    ['nowhere', 'worksheets/my sheet.xml', 'xl/worksheets/my sheet.xml'],
+    ['as a percent sign', 'worksheets/100%.xml', 'xl/worksheets/100%.xml'],
+  ])('is read if the name of a part is encoded %s', async (_, target, name) => {
+    const parts = workbookParts({
+      sheet: textRow('a@a.test'),
+      strings: '<si><t>a</t></si>',
+    })
+    const { 'xl/worksheets/sheet1.xml': sheet = '', ...others } = parts
+    const relations = 'xl/_rels/workbook.xml.rels'
+    const all = {
+      ...others,
+      [relations]: (others[relations] ?? '').replace('worksheets/sheet1.xml', target),
+      [name]: sheet,
+    }
+    expect(await preview(await zipOf(all), PLAIN)).toMatchObject({ preview: [['a@a.test']] })
+  })
+
   const OTHER_NAMES: readonly (readonly [string, string])[] = [
     ['xl/sharedStrings.xml', 'xl/SharedStrings.xml'],
     ['xl/worksheets/sheet1.xml', 'xl/worksheets/Sheet1.xml'],
@@ -331,6 +375,7 @@ describe('a workbook', () => {
     ['_rels/.rels', '_rels/.Rels'],
     ['xl/_rels/workbook.xml.rels', 'XL/_rels/Workbook.xml.rels'],
     ['xl/styles.xml', 'xl/Styles.XML'],
+    ['xl/worksheets/sheet1.xml', 'xl/worksheets/%73heet1.xml'],
   ]
 
   test('is read if a part is named in another case', async () => {
