@@ -31,12 +31,14 @@ export class RecordReader {
   readonly #splitter: RecordSplitter
   readonly #delimiter: string
   readonly #isQuotedByLine: boolean
+  readonly #width: number | undefined
   readonly #columnsMax: number
 
   constructor(options: ReadingOptions) {
     this.#splitter = new RecordSplitter(options)
     this.#delimiter = options.delimiter
     this.#isQuotedByLine = options.quoting === 'line'
+    this.#width = options.width
     this.#columnsMax = options.columnsMax ?? Number.POSITIVE_INFINITY
   }
 
@@ -71,8 +73,13 @@ export class RecordReader {
     const parsed = quoted.length === 0 ? NOTHING_PARSED : this.#parseQuoted(quoted)
     return records.map(record => {
       const { line, ending } = record
-      const cells = parsed.get(record) ?? record.text.split(this.#delimiter)
-      return { line, ending, cells: this.#isQuotedByLine ? this.#parseLine(cells, line) : cells }
+      const cells = parsed.get(record)
+      if (cells === undefined) return { line, ending, cells: record.text.split(this.#delimiter) }
+      const inner =
+        this.#isQuotedByLine || cells.length === 1 ? this.#parseLine(cells, line) : cells
+      // One line of a list may be quoted as a cell. Then it has all cells of a row.
+      const isLine = this.#isQuotedByLine || inner.length === this.#width
+      return { line, ending, cells: isLine ? inner : cells }
     })
   }
 

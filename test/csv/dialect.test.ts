@@ -401,6 +401,18 @@ describe('quotes escaped with a backslash', () => {
   })
 })
 
+test('one line that is quoted as a cell is a row if it has all its cells', async () => {
+  const plain = 'A,ann@one.test,x\n'.repeat(5)
+  const { rows } = await read(
+    `name,email,note\n${plain}"Lee, B",,\n"B,bob@two.test,""x, y"""\n"a, b"\n`,
+  )
+  expect(rows.slice(5).map(row => row.cells)).toEqual([
+    ['Lee, B', '', ''],
+    ['B', 'bob@two.test', 'x, y'],
+    ['a, b'],
+  ])
+})
+
 describe('delimiters and line breaks escaped with a backslash', () => {
   test.each([
     [
@@ -593,6 +605,8 @@ describe('a list with several addresses per row', () => {
     ['spaces', `${A} ${B} ${C}\n`],
     ['slashes', `${A}/${B}/${C}\n`],
     ['two delimiters', `${A}, ${B}; ${C}\n`],
+    ['commas and semicolons of other scripts', `${A}، ${B}؛${C}\n`],
+    ['half-width commas', `${A}､${B}､${C}\n`],
     ['rows of different length', `${A}, ${B},\n${C}\n`],
     ['several in some lines', `${A}\n${B} ${C}\n`],
     ['several far beyond the first lines', `${A}\n${B}, ${C}\n`],

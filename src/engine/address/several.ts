@@ -25,7 +25,7 @@ export function findAddresses(text: string): Mention[] {
  * Text between separators: words, quoted strings (which may contain separators) and address
  * literals. A colon ends a label, such as `mailto:`.
  */
-const PART = /(?:"[^"\r\n]*"|@(?:\[[^\]\s"@]*\])?|[^@\s,;:<>()[\]{}"，；、])+/g
+const PART = /(?:"[^"\r\n]*"|@(?:\[[^\]\s"@]*\])?|[^@\s,;:<>()[\]{}"，；、､،؛])+/g
 
 /** Marks that are part of names, but separate two addresses if each side has an @. */
 const MARK = /[/|&\\]/
