@@ -53,7 +53,7 @@ describe('one address', () => {
     const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
     expect(evidence.dialogue).toEqual(
       expect.arrayContaining([
-        'S: 220 mx.example.org ESMTP',
+        'S: 220 mx.a.test ESMTP',
         'C: EHLO probe.test',
         'C: MAIL FROM:<>',
         'C: RCPT TO:<ann@a.test>',

@@ -78,7 +78,7 @@ export type MxSession = {
 }
 
 export type MxScript = {
-  /** The greeting; null sends none. */
+  /** The greeting; null sends none. Default: by the name of the host. */
   greeting?: string | null | ((session: MxSession) => MxSays)
   /** Returns the reply to a line. */
   answer?: (line: string, session: MxSession) => MxSays | Promise<MxSays>
@@ -90,12 +90,8 @@ export type MxScript = {
 
 /** A dial to scripted servers; `sessions` and `dialled` record the connections. */
 export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
-  const {
-    greeting = GREETING,
-    answer,
-    connect,
-    secure,
-  }: MxScript = typeof script === 'function' ? { answer: script } : script
+  const { greeting, answer, connect, secure }: MxScript =
+    typeof script === 'function' ? { answer: script } : script
   const dialled: Target[] = []
   const sessions: MxSession[] = []
   const secured: string[] = []
@@ -112,7 +108,7 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
       const session = openSession(to, sessions.length, { client: socket, server })
       sessions.push(session)
       const hello = typeof greeting === 'function' ? greeting(session) : greeting
-      void serve(server, session, hello === undefined ? GREETING : hello, answer)
+      void serve(server, session, hello === undefined ? `220 ${to.host} ESMTP` : hello, answer)
       return socket
     },
     /** Hosts with a TLS handshake; the session continues in plain text. */
@@ -167,7 +163,6 @@ export function politeReply(line: string): string | typeof HANG_UP {
   return POLITE[verb] ?? '500 5.5.2 Error: command not recognized'
 }
 
-const GREETING = '220 mx.example.org ESMTP'
 const POLITE: Record<string, string> = {
   EHLO: '250-mx.example.org\n250-PIPELINING\n250 ENHANCEDSTATUSCODES',
   HELO: '250 mx.example.org',

@@ -116,7 +116,7 @@ describe('the connection info', () => {
     const walk = await home.run(['ann@a.test'], { dialogue: true })
     expect(walk.only().dialogue).toEqual([
       '* connected to mx.test [192.0.2.1]',
-      'S: 220 mx.example.org ESMTP',
+      'S: 220 mx.test ESMTP',
       'C: EHLO probe.test',
       'S: 250 mx.example.org',
       'S: 250 PIPELINING',
