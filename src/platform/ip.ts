@@ -72,7 +72,7 @@ function groupsOf(ip: string): string[] {
 }
 
 /** The last two groups may be written as an IPv4 address (RFC 4291 §2.2). */
-const DOTTED = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/
+const DOTTED = /(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/
 const toGroups = (_: string, ...bytes: unknown[]) => {
   const [a = 0, b = 0, c = 0, d = 0] = bytes.map(Number)
   return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
