@@ -14,6 +14,7 @@ import type { Env } from './context.ts'
 import { answerError } from './errors/errors.ts'
 import { requestError } from './errors/request-errors.ts'
 import { admit, type RateLimitDeps } from './middleware/rate-limit.ts'
+import { FORWARDING_HEADERS } from './request-context.ts'
 import { newRouter } from './route.ts'
 import { DEFAULT_HTTP_TIMINGS } from './service.ts'
 import { API_LOG } from './telemetry.ts'
@@ -164,7 +165,7 @@ async function createHandler(
 }
 
 /** Headers of a request that its calls of the API have too. */
-const FORWARDED = ['Authorization', 'X-Forwarded-For', 'X-EV-Sandbox', 'Origin', 'Referer']
+const FORWARDED = ['Authorization', 'X-EV-Sandbox', 'Origin', 'Referer', ...FORWARDING_HEADERS]
 
 /** Returns a client that calls the API in this process as the sender of a request. */
 function createClient(

@@ -57,6 +57,28 @@ const TRUSTED = { trustProxy: ['127.0.0.1'] }
 const PUBLIC = { trustLoopback: false }
 
 describe('the limits per IP address', () => {
+  test.each([
+    ['behind a proxy that sends no X-Forwarded-For', { Via: '1.1 proxy' }, 2],
+    ['on this machine', {}, 0],
+  ])('hold for the tools of an agent %s', async (_, proxied, refused) => {
+    const { request, settled } = await limited(FREE)
+    const answers = []
+    for (let n = 0; n < REQUESTS; n++) {
+      const call = request('/mcp', {
+        ...LOOPBACK,
+        headers: { Accept: 'application/json, text/event-stream', ...proxied },
+        body: {
+          jsonrpc: '2.0',
+          id: n,
+          method: 'tools/call',
+          params: { name: 'verify', arguments: { email: 'a@a.test' } },
+        },
+      })
+      answers.push(await (await settled(call)).text())
+    }
+    expect(answers.filter(text => text.includes('Rate limit exceeded'))).toHaveLength(refused)
+  })
+
   const none = { single: 5, list: 5, preview: 5, 'instant list': 5, 'sandbox list': 5 }
   const all = { single: 3, list: 2, preview: 5, 'instant list': 3, 'sandbox list': 5 }
 
