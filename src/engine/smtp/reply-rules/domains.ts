@@ -21,6 +21,11 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
     'domain no mail',
     'domain not (for|_)? mail',
   ),
+  ...words(
+    'rejected/no-mail',
+    'Sendmail, in its bounces: RFC 7505',
+    /host does not accept mail: mx 0\b/,
+  ),
   ...says(
     'rejected/not-hosted',
     'Postfix, Exim, Sendmail, qmail: relaying refused at RCPT',
