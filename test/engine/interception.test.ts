@@ -65,6 +65,15 @@ describe('a proxy that answers instead of the mail servers', () => {
     await engine.close()
   })
 
+  test('makes no address undeliverable if it takes no mail', async () => {
+    const { verify, engine } = createTestEngine({
+      zone: ZONE,
+      script: { greeting: `521 ${PROXY}` },
+    })
+    expect((await verify('ann@a.test')).verdict.reason).toBe('no_connect')
+    await engine.close()
+  })
+
   test('is looked for once an hour if the providers answer themselves', async () => {
     const greets = (session: MxSession) => (isReference(session) ? session.to.host : PROXY)
     const { reason, greeted, clock, engine } = network({
