@@ -1,10 +1,12 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestBed } from '../../bench/engine/measure.ts'
 import { addressesOf, type Shape, scenarioFor } from '../../bench/engine/scenario.ts'
+import { EvClient } from '../../src/client/client.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { startService } from '../support/cli-service.ts'
 import { emptyFolder, runEv, simulatorFlags } from '../support/ev-process.ts'
 
 /** What a list causes at DNS and mail servers. */
@@ -58,6 +60,22 @@ describe.each(LISTS)('a list with $shape.name', ({ shape, ...counts }) => {
       expect(counters.total.commands.RCPT).toBe(counts.recipients)
     },
   )
+})
+
+test('a service takes one connection for a domain whose addresses are far apart', async () => {
+  // Each tenth of the list has one address of each domain.
+  const shape: Shape = { name: 'far apart', addresses: 24_000, domains: 2_400, hosts: 2_400 }
+  const simulator = await startSimulator(scenarioFor(shape, 0))
+  onTestFinished(() => simulator.close())
+  const service = await startService(emptyFolder(), simulatorFlags(simulator))
+  onTestFinished(async () => void (await service.end('SIGTERM')))
+  const { batch, waitForJob } = new EvClient({ apiKey: service.key, baseUrl: service.url })
+  const { job_id } = await batch({ emails: addressesOf(shape) })
+  expect(await waitForJob(job_id)).toMatchObject({
+    status: 'completed',
+    processed_emails: shape.addresses,
+  })
+  expect(simulator.counters().total.connections).toBeLessThanOrEqual(1.05 * shape.domains)
 })
 
 describe('the database after a list', () => {

@@ -41,8 +41,6 @@ const FAULTS_MAX = 3
 const SIMULATED_PER_PAGE = 500
 /** Rows of a simulated list per turn of the event loop, in a process that serves requests: 3 ms. */
 const SIMULATED_PER_TURN = 25
-/** Rows in memory of a process that serves requests, which has other work for its memory. */
-const SERVICE_WINDOW_MAX = 20_000
 /**
  * Rows that a member of a cluster holds, over all lists, for each of its connections: more than most
  * connections take, and few enough that several members share a list. Rows of a domain are claimed
@@ -416,8 +414,8 @@ export class ListWorker implements JobWorker {
 
   get #windowMax(): number {
     const { concurrency } = this.#deps
-    if (this.#cluster !== null) return Math.min(SHARE_MAX, SHARE_PER_CONNECTION * concurrency)
-    return (this.#deps.priority ?? null) === null ? WINDOW_MAX : SERVICE_WINDOW_MAX
+    if (this.#cluster === null) return WINDOW_MAX
+    return Math.min(SHARE_MAX, SHARE_PER_CONNECTION * concurrency)
   }
 
   /** Gives the rows of a share of a simulated list their results. */
