@@ -11,7 +11,7 @@ import {
   isQuotedByLine,
   nameMatcher,
 } from './layout.ts'
-import { escapePattern, type Quoting } from './record.ts'
+import { escapePattern, type ListRecord, type Quoting } from './record.ts'
 
 /** The format of a list and the position of its address column. */
 export type ListDialect = {
@@ -123,7 +123,29 @@ function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   if (isJson && (SECOND_KEY.test(text) || !isOnlyAddresses(layout))) {
     throw new EvError('bad_input', JSON_LIST)
   }
+  const other = OTHER_DELIMITERS.find(delimiter => isDelimiter(layout, delimiter))
+  if (other !== undefined) {
+    throw new EvError(
+      'bad_input',
+      `The columns of the list are separated by ${nameDelimiter(other)}, which ev does not read. Save it with commas, semicolons, tabs or |.`,
+    )
+  }
   return { encoding, bom, layout }
+}
+
+/** Delimiters that are not read, as two of them are part of addresses too. Hive writes U+0001. */
+const OTHER_DELIMITERS = ['^', '~', '¦', '\x01', '\x1F']
+
+const nameDelimiter = (delimiter: string) =>
+  delimiter < ' '
+    ? `the control character U+${delimiter.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`
+    : delimiter
+
+/** Returns true if a list of one column has the character as often in each row as in its header. */
+function isDelimiter({ header, rows, width }: CsvLayout, character: string): boolean {
+  const countIn = (record: ListRecord) => (record.cells[0] ?? '').split(character).length
+  const columns = header === null || width > 1 ? 1 : countIn(header)
+  return columns > 1 && rows.length > 0 && rows.every(row => countIn(row) === columns)
 }
 
 /** Objects, or an array of them; also one per line. */

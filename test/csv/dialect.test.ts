@@ -230,6 +230,9 @@ describe('the address column', () => {
       /JSON objects/,
     ],
     ['JSON objects below a key', '{"data":[{"email":"ann@one.test","id":1}]}', {}, /JSON objects/],
+    ['carets', 'name^email\nAnn^ann@one.test\nBob^bob@two.test\n', {}, /separated by \^, which/],
+    ['tildes', 'name~email\nAnn~ann@one.test\nBob~bob@two.test\n', {}, /separated by ~, which/],
+    ['delimiters of Hive', 'id\x01email\n1\x01ann@one.test\n', {}, /control character U\+0001/],
     ['only decoys', 'email_opt_in,id\nyes,1\nno,2\n', {}, /No address column found/],
     [
       'an unknown name',
