@@ -25,14 +25,17 @@ const ZONE: Record<string, ZoneEntry> = {
 const isReference = ({ to }: Pick<MxSession, 'to'>) =>
   (REFERENCE_MX_HOSTS as readonly string[]).includes(to.host)
 
-type Replies = { readonly rcpt: string; readonly greets: (session: MxSession) => string }
+type Replies = { readonly rcpt: string; readonly greets: (session: MxSession) => string | null }
 
 /** A network on which all servers greet by one name and reply to RCPT alike. */
 function network(replies: Partial<Replies> = {}, engine: EngineOptions = {}) {
   const { rcpt = '250 2.1.5 Ok', greets = () => PROXY } = replies
   const now: { rcpt: string; greets: Replies['greets'] } = { rcpt, greets }
   const script: MxScript = {
-    greeting: session => `220 ${now.greets(session)} ESMTP`,
+    greeting: session => {
+      const name = now.greets(session)
+      return name === null ? null : `220 ${name} ESMTP`
+    },
     answer: line => (line.startsWith('RCPT') ? now.rcpt : undefined),
   }
   const home = createTestEngine({ script, zone: ZONE, engine: { cache: false, ...engine } })
@@ -114,6 +117,22 @@ describe('a proxy that answers instead of the mail servers', () => {
     const startedAt = clock.monotonicNow()
     expect(await reason('ann@a.test')).toBe('rejected_email')
     expect(clock.monotonicNow() - startedAt).toBeLessThan(3 * SECOND + 200)
+    await engine.close()
+  })
+
+  test('is looked for every half minute while the providers do not greet', async () => {
+    const { many, now, clock, engine } = network()
+    clock.after(MINUTE, () => {
+      now.greets = () => null
+    })
+    clock.after(2 * MINUTE, () => {
+      now.greets = ({ to }) => to.host
+      now.rcpt = '550 5.1.1 User unknown'
+    })
+    const startedAt = clock.monotonicNow()
+    const [result] = await many(['eve@gmail.com'])
+    expect(result?.verdict.reason).toBe('rejected_email')
+    expect(clock.monotonicNow() - startedAt).toBeLessThan(4 * MINUTE)
     await engine.close()
   })
 

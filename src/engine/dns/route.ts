@@ -122,7 +122,7 @@ export async function addressesOf(
   return toLookup(answer, await (pendingOther ?? queryOther()))
 }
 
-/** Returns the record types of addresses, those to dial first first. */
+/** Returns the record types of addresses; those of the first are dialed first. */
 const typesFor = (families: AddressFamilies): readonly ['A' | 'AAAA', 'A' | 'AAAA'] =>
   families === 'ipv6' ? ['AAAA', 'A'] : ['A', 'AAAA']
 

@@ -54,8 +54,8 @@ const registrableDomain = (host: string) =>
 /**
  * Whether an answer after a foreign greeting would be wrong if a proxy gave it: the domain is not
  * hosted there, or the recipient is accepted by a provider that is trusted without a catch-all test.
- * For a list also if every recipient is accepted: `isCatchAll` would be stored for its domain. A
- * single verification is at most risky then, and not worth connections to other providers.
+ * For a list also if every recipient is accepted: its domain would be stored as catch-all. A single
+ * verification is at most risky then, and not worth connections to other providers.
  */
 export function isDecidedByServer(
   answer: RecipientOutcome,

@@ -199,7 +199,8 @@ export class OutboundReachability {
   async checkInterception(signal?: AbortSignal): Promise<void> {
     const { clock } = this.#deps
     if (this.#interceptionCheck === null) {
-      if (this.#genuineUntil > clock.monotonicNow()) return
+      const isKnown = this.#genuineUntil > clock.monotonicNow()
+      if (isKnown && this.#interceptor === null) return
       const end = new AbortController()
       const done = this.#compareGreetings(end.signal).finally(() => {
         this.#interceptionCheck = null
