@@ -10,7 +10,7 @@ const FORMATS: readonly ForeignText[] = [
   {
     // Some services export tables as HTML named .xls. A tag before a delimiter is a column name.
     start:
-      /^<(?:!doctype\s+html\b|html\b|(?:head|body|table|thead|tbody|tr|t[dh]|div|meta|style|title)(?:\s[^<>@]*)?>(?!\s*[,;|]))/i,
+      /^<(?:!doctype\s+html\b|html\b|(?:head|body|table|thead|tbody|tr|t[dh]|div|meta|style|title)(?:\s[^<>@]*)?>(?! *[,;|\t]))/i,
     message:
       'The list is a web page (HTML), not CSV or a workbook. Use the URL or the export that returns the file itself, as CSV or .xlsx.',
   },

@@ -208,6 +208,7 @@ describe('the address column', () => {
   test.each([
     ['an address in brackets', '<ann@one.test>\n<bob@two.test>\n'],
     ['column names in brackets', '<title>,<email>\nDr,ann@one.test\nMs,bob@two.test\n'],
+    ['column names in brackets and tabs', '<title>\t<email>\nDr\tann@one.test\nMs\tbob@two.test\n'],
     ['fields of a message that people paste', 'From: ann@one.test\nTo: bob@two.test\n'],
     ['a name like a field', 'message-id,email\n1,ann@one.test\n2,bob@two.test\n'],
   ])('%s are no other format', async (_, text) => {
