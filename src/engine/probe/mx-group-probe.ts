@@ -240,9 +240,11 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       permit.release()
       const drain = Promise.resolve()
       if ('held' in opened) return { failure: this.#onHeld(opened.held), facts: {}, drain }
-      if (await this.#isIntercepted(opened)) {
+      const { answer } = opened
+      if (answer.kind === 'rejected' && opened.host !== null) {
+        if (isForeignGreeting(answer.reply.text, opened.host)) await this.#checkInterception()
         const failure = reachability.interceptedOutcome
-        return { failure, facts: { asked: false }, drain }
+        if (failure !== null) return { failure, facts: { asked: false }, drain }
       }
       // A server that only refuses a further connection was not asked about these recipients.
       const isOneTooMany = otherSessions > 0 && isThrottling(opened.answer)
@@ -306,13 +308,6 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       drain,
       isRetried,
     }
-  }
-
-  /** Whether something else than the mail server greeted with the reply that it takes no mail. */
-  async #isIntercepted({ answer, host }: OpenFailure): Promise<boolean> {
-    if (answer.kind !== 'rejected' || host === null) return false
-    if (isForeignGreeting(answer.reply.text, host)) await this.#checkInterception()
-    return this.egress.reachability.interceptedOutcome !== null
   }
 
   async #checkInterception(): Promise<void> {
