@@ -50,7 +50,6 @@ export type PrepareDeps = {
   readonly clock: Clock
   readonly lists: ListLoader
   readonly likelyHosts: LikelyHosts
-  /** False if no egress can dial IPv6 addresses. */
   /** Returns the addresses that can be dialed now. */
   readonly getFamilies: () => AddressFamilies
   /** Whether special-use domains (RFC 6761) are looked up in the DNS like ordinary ones. */

@@ -187,8 +187,11 @@ export class Scheduler {
     const batch = this.#queues.get(task.operator.name)?.batchOf(task)
     if (batch === undefined) return void (await arrived)
     batch.arriving++
-    await arrived
-    batch.arriving--
+    try {
+      await arrived
+    } finally {
+      batch.arriving--
+    }
   }
 
   readonly #markHostsReady = (task: ProbeTask): void => {
