@@ -64,8 +64,8 @@ const LOOKUPS_MAX = 10
 /** The most sessions to open, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
-/** Two addresses of each of two operators share the connect time of a single verification. */
-const CONNECT_TIME_SHARES = 4
+/** Two addresses of each operator share the connect time of a single verification. */
+const CONNECT_TIME_SHARES = 2
 
 type OpenOptions = {
   readonly signal: AbortSignal
@@ -92,8 +92,10 @@ export async function openSession(
       attempt.note(lookupFailure(host, lookup), host, null)
       continue
     }
-    for (const ip of options.permits.inOrder(lookup.addresses)) {
-      const opened = await attempt.open(host, ip)
+    const addresses = options.permits.inOrder(lookup.addresses)
+    for (const [i, ip] of addresses.entries()) {
+      const isLast = i === addresses.length - 1 && !lookups.hasMore
+      const opened = await attempt.open(host, ip, isLast)
       if (opened !== null) return opened
       // The permits of the other addresses of this host take even longer.
       if (attempt.held !== null) return { held: attempt.held }
@@ -165,6 +167,22 @@ class HostLookups {
     if ('addresses' in lookup && this.#families === 'both')
       this.#last = { host, ipv4: lookup.addresses }
     return this.#count(host, lookup)
+  }
+
+  /** Whether there are hosts, or IPv6 addresses, that were not returned. */
+  get hasMore(): boolean {
+    const isEnough = this.#found === this.#hostsMax || this.#looked === LOOKUPS_MAX
+    const hasHost = !isEnough && this.#looked < this.#hosts.length
+    return hasHost || this.#hasRest || this.#unfinished.length > 0
+  }
+
+  /** Whether the last host that was returned has further addresses, as far as is known. */
+  get #hasRest(): boolean {
+    if (this.#last === null) return false
+    const complete = cachedAddressesOf(this.#resolver, this.#last.host)
+    if (complete === null) return false
+    const rest = excludeAddresses(complete, this.#last.ipv4)
+    return 'addresses' in rest && rest.addresses.length > 0
   }
 
   #count(host: string, lookup: HostLookup): HostWithAddresses {
@@ -245,7 +263,8 @@ class Attempt {
     )
   }
 
-  async open(host: string, ip: string): Promise<OpenSession | null> {
+  /** `isLast`: no other address is known, so the dial may take all of the connect time. */
+  async open(host: string, ip: string, isLast: boolean): Promise<OpenSession | null> {
     const deps = this.#deps
     if (!deps.isPublic(ip)) {
       this.note(noResponse('not-public', 'connect', `${ip} is not a public address`), host, ip)
@@ -264,7 +283,7 @@ class Attempt {
     }
     let opened: OpenSession | null = null
     try {
-      opened = await this.#openWithPermit(host, ip, acquired.permit)
+      opened = await this.#openWithPermit(host, ip, isLast, acquired.permit)
       return opened
     } finally {
       if (opened === null) acquired.permit.release()
@@ -274,13 +293,14 @@ class Attempt {
   async #openWithPermit(
     host: string,
     ip: string,
+    isLast: boolean,
     permit: AddressPermit,
   ): Promise<OpenSession | null> {
     const deps = this.#deps
     const { listener, signal } = this.#options
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
-    const socket = await this.#dial(host, ip)
+    const socket = await this.#dial(host, ip, isLast)
     if (socket === null) return null
     this.#egress.hosts.markReachable(ip)
     this.#sessions++
@@ -346,7 +366,7 @@ class Attempt {
     return this.#deps.clock.monotonicNow() - this.#startedAt
   }
 
-  async #dial(host: string, ip: string): Promise<Duplex | null> {
+  async #dial(host: string, ip: string, isLast: boolean): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
     const { signal, single } = this.#options
     const { reachability } = this.#egress
@@ -357,7 +377,10 @@ class Attempt {
       this.note(onDialEnd, host, ip, false)
       return null
     }
-    const connectMs = timeouts.connectMs / (this.#sharesLimits && single ? CONNECT_TIME_SHARES : 1)
+    const shares = single
+      ? (isLast ? 1 : CONNECT_TIME_SHARES) * getLimitDivisor(this.#sharesLimits)
+      : 1
+    const connectMs = timeouts.connectMs / shares
     let isTimedOut = false
     const cancel = clock.after(connectMs, () => {
       isTimedOut = true
