@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { onAbort } from '../../src/platform/abort.ts'
+import { sleep } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
@@ -9,6 +10,13 @@ const SILENT = new Set(['192.0.2.1'])
 function verify(zone: Record<string, ZoneEntry>) {
   const { reason } = createTestEngine({
     zone,
+    // The answer to AAAA arrives after the dial over IPv4 has started.
+    resolver: (inner, clock) => ({
+      async resolve(name, type, signal) {
+        if (type === 'AAAA') await sleep(clock, 20)
+        return inner.resolve(name, type, signal)
+      },
+    }),
     engine: { allowRanges: ['192.0.2.0/24', '2001:db8::/32'] },
     dial: mx => ({
       ...mx,

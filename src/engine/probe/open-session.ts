@@ -94,8 +94,8 @@ export async function openSession(
     }
     const addresses = options.permits.inOrder(lookup.addresses)
     for (const [i, ip] of addresses.entries()) {
-      const isLast = i === addresses.length - 1 && !lookups.hasMore
-      const opened = await attempt.open(host, ip, isLast)
+      const hasMore = () => i < addresses.length - 1 || lookups.hasMore
+      const opened = await attempt.open(host, ip, hasMore)
       if (opened !== null) return opened
       // The permits of the other addresses of this host take even longer.
       if (attempt.held !== null) return { held: attempt.held }
@@ -263,8 +263,8 @@ class Attempt {
     )
   }
 
-  /** `isLast`: no other address is known, so the dial may take all of the connect time. */
-  async open(host: string, ip: string, isLast: boolean): Promise<OpenSession | null> {
+  /** `hasMore` tells whether another address is known, which needs a share of the connect time. */
+  async open(host: string, ip: string, hasMore: () => boolean): Promise<OpenSession | null> {
     const deps = this.#deps
     if (!deps.isPublic(ip)) {
       this.note(noResponse('not-public', 'connect', `${ip} is not a public address`), host, ip)
@@ -283,7 +283,7 @@ class Attempt {
     }
     let opened: OpenSession | null = null
     try {
-      opened = await this.#openWithPermit(host, ip, isLast, acquired.permit)
+      opened = await this.#openWithPermit(host, ip, hasMore, acquired.permit)
       return opened
     } finally {
       if (opened === null) acquired.permit.release()
@@ -293,14 +293,14 @@ class Attempt {
   async #openWithPermit(
     host: string,
     ip: string,
-    isLast: boolean,
+    hasMore: () => boolean,
     permit: AddressPermit,
   ): Promise<OpenSession | null> {
     const deps = this.#deps
     const { listener, signal } = this.#options
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
-    const socket = await this.#dial(host, ip, isLast)
+    const socket = await this.#dial(host, ip, hasMore)
     if (socket === null) return null
     this.#egress.hosts.markReachable(ip)
     this.#sessions++
@@ -366,7 +366,7 @@ class Attempt {
     return this.#deps.clock.monotonicNow() - this.#startedAt
   }
 
-  async #dial(host: string, ip: string, isLast: boolean): Promise<Duplex | null> {
+  async #dial(host: string, ip: string, hasMore: () => boolean): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#deps
     const { signal, single } = this.#options
     const { reachability } = this.#egress
@@ -377,14 +377,17 @@ class Attempt {
       this.note(onDialEnd, host, ip, false)
       return null
     }
-    const shares = single
-      ? (isLast ? 1 : CONNECT_TIME_SHARES) * getLimitDivisor(this.#sharesLimits)
-      : 1
-    const connectMs = timeouts.connectMs / shares
-    let isTimedOut = false
-    const cancel = clock.after(connectMs, () => {
-      isTimedOut = true
+    const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#sharesLimits) : 1)
+    // Another address, such as one of IPv6, may become known during the dial.
+    const shareMs = single ? connectMs / CONNECT_TIME_SHARES : connectMs
+    let timedOutMs = 0
+    const timeOut = (afterMs: number) => {
+      timedOutMs = afterMs
       limit.abort()
+    }
+    let cancel = clock.after(shareMs, () => {
+      if (shareMs === connectMs || hasMore()) return timeOut(shareMs)
+      cancel = clock.after(connectMs - shareMs, () => timeOut(connectMs))
     })
     const unsubscribe = onAbort(signal, giveUp)
     const target = { ip, port: smtpPort, host }
@@ -401,9 +404,8 @@ class Attempt {
       const isOurs = signal.aborted || ownLimit !== null || wasSuspended(clock, this.#startedAt)
       onDialEnd(isOurs ? 'given-up' : 'failed')
       if (!isOurs && !single) await orOnAbort(reachability.findCause(), signal, undefined)
-      const detail = isTimedOut
-        ? `no answer within ${formatDuration(connectMs)}`
-        : errorMessage(error)
+      const detail =
+        timedOutMs > 0 ? `no answer within ${formatDuration(timedOutMs)}` : errorMessage(error)
       // Nothing was sent, and the other family of addresses may have a route.
       if (hasNoRoute(error)) this.#addresses--
       // A list waits for a busy proxy. If it fails for all hosts, the port counts as blocked.
