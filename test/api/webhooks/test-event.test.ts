@@ -256,11 +256,4 @@ describe('sending a test event', () => {
     expect((await request(`${path}/test`, POST)).status).toBe(404)
     expect(post.sent).toEqual([])
   })
-
-  test('is refused while the service stops', async () => {
-    const { request, path, post, stop } = await endpoint()
-    stop()
-    expect((await request(`${path}/test`, POST)).status).toBe(503)
-    expect(post.sent).toEqual([])
-  })
 })
