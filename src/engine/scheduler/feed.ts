@@ -27,6 +27,11 @@ export type Feed<T> = {
    * that it has need not wait for them. The next call waits.
    */
   read(max: number): Promise<readonly Row<T>[] | null>
+  /**
+   * Whether all rows exist already, so that a page that takes long to read does not mean that there
+   * are no more for now. Default: false.
+   */
+  readonly isStored?: boolean
 }
 
 /** What is known of a row that is probed again later. */

@@ -129,7 +129,10 @@ const ROUTED_PER_TURN = 25
  * limit they could fill the window and stall the rest of the list.
  */
 const BLOCKED_SHARE_MAX = 0.5
-/** A source is idle after this time without a text: those that wait are routed then. */
+/**
+ * A source whose rows are not stored is idle after this time without one: those that wait are routed
+ * then.
+ */
 const IDLE_MS = 25
 /** The longest wait for a source that is never idle, as in a list that is being routed. */
 const HOLD_MAX_MS = 5 * SECOND
@@ -174,6 +177,8 @@ export class Run {
   #cancelHold: (() => void) | null = null
   /** When the last row was read, monotonic ms. */
   #readAt = 0
+  /** After this time without a row, those that were read are routed. */
+  #idleMs = IDLE_MS
   /** Number of groups of rows that are being routed. */
   #routing = 0
   /** Whether it waits for a turn of the event loop to route more rows. */
@@ -237,6 +242,7 @@ export class Run {
     })
     this.#listen()
     this.#deps.routing.add(this)
+    if (feed.isStored === true) this.#idleMs = HOLD_MAX_MS
     void this.#read(feed)
     this.#checkEnd()
     await ended
@@ -355,13 +361,13 @@ export class Run {
     this.#readAt = this.#clock.monotonicNow()
     if (this.#heldSince !== null) return
     this.#heldSince = this.#readAt
-    this.#hold(IDLE_MS)
+    this.#hold(this.#idleMs)
   }
 
   #hold(delayMs: number) {
     this.#cancelHold = this.#clock.after(delayMs, () => {
       const now = this.#clock.monotonicNow()
-      const idleInMs = this.#readAt + IDLE_MS - now
+      const idleInMs = this.#readAt + this.#idleMs - now
       const heldMs = now - (this.#heldSince ?? now)
       if (idleInMs >= 1 && heldMs < HOLD_MAX_MS) this.#hold(idleInMs)
       else this.#release()

@@ -63,6 +63,7 @@ export const READ_ROWS = 10
  * read again.
  */
 export class ListRows implements Feed<ListItem>, Sink<ListItem> {
+  readonly isStored = true
   readonly #deps: ListRowsDeps
   /** Position of the last row that was read for the first time. */
   #after = 0
