@@ -97,6 +97,7 @@ export function composeEngine(
   const operatorSettings = new Map(Object.entries(config.operators))
   const probeDeps = {
     resolver,
+    isDnsTrusted: () => (check?.failure ?? null) === null,
     clock,
     random,
     log,

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { findInterceptor } from '../../src/engine/probe/interception.ts'
 import { REFERENCE_MX_HOSTS } from '../../src/engine/probe/outbound-reachability.ts'
 import type { EngineOptions } from '../../src/index.ts'
 import { HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript, MxSession } from '../support/mx.ts'
 import type { ZoneEntry } from '../support/zone.ts'
@@ -46,6 +48,25 @@ function network(replies: Partial<Replies> = {}, engine: EngineOptions = {}) {
     )
   return { ...home, now, greeted }
 }
+
+test('no large provider is looked up or dialed while the DNS check fails', async () => {
+  const unused = () => expect.unreachable()
+  const deps = {
+    clock: fakeClock(),
+    resolver: { resolve: unused },
+    isDnsTrusted: () => false,
+    egress: {
+      name: 'default',
+      helo: 'probe.test',
+      mailFrom: '',
+      dial: { connect: unused, secure: unused },
+    },
+    isPublic: unused,
+    smtpPort: 25,
+  }
+  const found = await findInterceptor(deps, REFERENCE_MX_HOSTS, new AbortController().signal)
+  expect(found).toBe('undecided')
+})
 
 describe('a proxy that answers instead of the mail servers', () => {
   test.each([

@@ -30,6 +30,8 @@ type Timeouts = {
 /** The external dependencies of probing. */
 export type ProbeDeps = {
   readonly resolver: Resolver
+  /** False while the DNS check fails. Default: true. */
+  readonly isDnsTrusted?: () => boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Log

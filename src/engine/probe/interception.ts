@@ -67,8 +67,18 @@ export function isDecidedByServer(
   return catchAll.known === false || (catchAll.tested === true && !single)
 }
 
-/** Enough for the DNS lookup, for two lost SYNs and for a greeting; large providers greet at once. */
-const GREETING_MS = 6 * SECOND
+type CheckDeps = Pick<
+  ProbeDeps,
+  'resolver' | 'isDnsTrusted' | 'clock' | 'egress' | 'isPublic' | 'smtpPort'
+>
+
+/** Time limit of the check: enough for two lost SYNs and a greeting. Large providers greet at once. */
+const CHECK_MS = 6 * SECOND
+/**
+ * Time limit of the lookups, which a network without access to the public DNS often ignores. The
+ * results that wait for the check are held up for so long.
+ */
+const LOOKUP_MS = 2 * SECOND
 
 /**
  * Returns the name of the host that answers instead of the MX hosts of two providers. Null if they
@@ -76,49 +86,71 @@ const GREETING_MS = 6 * SECOND
  * them but QUIT.
  */
 export async function findInterceptor(
-  deps: ProbeDeps,
+  deps: CheckDeps,
   hosts: readonly string[],
   signal: AbortSignal,
 ): Promise<string | null | 'undecided'> {
-  const greetings: { host: string; text: string }[] = []
-  for (let at = 0; at < hosts.length && greetings.length < 2; at += 2) {
-    const pair = hosts.slice(at, at + 2).map(async host => {
-      const text = await readGreeting(deps, host, signal)
-      if (text !== null) greetings.push({ host, text })
-    })
-    await Promise.all(pair)
+  // Its answers may not lead to the reference hosts, as in a network without access to the public DNS.
+  if (deps.isDnsTrusted?.() === false) return 'undecided'
+  const limit = withDeadline(deps.clock, CHECK_MS, [signal])
+  try {
+    const found = await Promise.all(hosts.map(host => findTarget(deps, host, limit.signal)))
+    const targets = found.filter(target => target !== null)
+    const greetings: { host: string; text: string }[] = []
+    for (let at = 0; at < targets.length && greetings.length < 2; at += 2) {
+      const pair = targets.slice(at, at + 2).map(async target => {
+        const text = await readGreeting(deps, target, limit.signal)
+        if (text !== null) greetings.push({ host: target.host, text })
+      })
+      await Promise.all(pair)
+    }
+    return greetings.length < 2 ? 'undecided' : findSharedHost(greetings)
+  } finally {
+    limit.done()
   }
-  return greetings.length < 2 ? 'undecided' : findSharedHost(greetings)
 }
 
-/** Returns the text of the greeting of a host; null without one. */
-async function readGreeting(
-  deps: ProbeDeps,
+type Target = { readonly host: string; readonly ip: string }
+
+/** Returns a host with an address that may be dialed; null if none is found in time. */
+async function findTarget(
+  { clock, egress, isPublic, resolver }: CheckDeps,
   host: string,
   signal: AbortSignal,
-): Promise<string | null> {
-  const { clock, egress, isPublic, resolver, smtpPort } = deps
-  const limit = withDeadline(clock, GREETING_MS, [signal])
+): Promise<Target | null> {
+  const limit = withDeadline(clock, LOOKUP_MS, [signal])
   try {
     const families = egress.getFamilies?.() ?? 'both'
     const lookup = await addressesOf(resolver, host, { signal: limit.signal, families })
     const ip = 'fault' in lookup ? undefined : lookup.addresses.find(isPublic)
-    if (ip === undefined) return null
-    const socket = await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+    return ip === undefined ? null : { host, ip }
+  } catch {
+    return null
+  } finally {
+    limit.done()
+  }
+}
+
+/** Returns the text of the greeting of a host; null without one. */
+async function readGreeting(
+  { clock, egress, smtpPort }: CheckDeps,
+  { host, ip }: Target,
+  signal: AbortSignal,
+): Promise<string | null> {
+  try {
+    const socket = await egress.dial.connect({ ip, port: smtpPort, host }, signal)
     const session = new Session(socket, {
       clock,
-      greetingTimeoutMs: GREETING_MS,
-      replyTimeoutMs: GREETING_MS,
-      sessionTimeoutMs: GREETING_MS,
+      greetingTimeoutMs: CHECK_MS,
+      replyTimeoutMs: CHECK_MS,
+      sessionTimeoutMs: CHECK_MS,
     })
-    const unsubscribe = onAbort(limit.signal, () => session.close())
+    const unsubscribe = onAbort(signal, () => session.close())
     const greeting = await session.greeting()
     await session.quit()
     unsubscribe()
     return isFailure(greeting) ? null : greeting.text
   } catch {
     return null
-  } finally {
-    limit.done()
   }
 }
