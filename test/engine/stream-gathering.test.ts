@@ -81,20 +81,6 @@ test('a window that is full starts its work', async () => {
   expect(mx.sessions.length).toBeLessThanOrEqual(3 * DOMAINS.length)
 })
 
-test('a connection has room for the random recipient of each of its domains', async () => {
-  const names = DOMAINS.slice(0, 6)
-  const zone = Object.assign(
-    { 'mx.host.test': { A: ['192.0.2.1'] } },
-    ...names.map(name => ({ [name]: { MX: [[10, 'mx.host.test']] } })),
-  )
-  const { many, mx } = createTestEngine({ zone, script, engine: { recipientsPerSession: 10 } })
-  await many(names.flatMap(name => [`user0@${name}`, `user1@${name}`]))
-  const recipientCounts = mx.sessions.map(
-    ({ lines }) => lines.filter(line => line.startsWith('RCPT')).length,
-  )
-  expect(recipientCounts).toEqual([9, 9])
-})
-
 test('domains on the same MX hosts share connections, those on others do not delay them', async () => {
   const hosts = ['mx1.host.test', 'mx2.host.test']
   const zone = {

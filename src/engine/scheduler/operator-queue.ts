@@ -1,4 +1,3 @@
-import { groupBy } from '../../platform/es2024.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import { mxGroupKey } from '../probe/mx-groups.ts'
 import type { ProbeTask } from '../probe/prepare.ts'
@@ -30,16 +29,14 @@ export type MxBatch<R> = {
   arriving: number
 }
 
-/** Returns how many of these rows a connection has room for, from the first on. */
-type CapacityFor<R> = (rows: readonly PendingRow<R>[]) => number
-
 /** Which rows an egress may take. */
 type TakeOptions<R> = {
   /** Whether it takes rows that are not pinned to it. */
   readonly takesFree: boolean
   /** Whether it takes free rows that do not fill a connection. */
   readonly takesPartial: boolean
-  readonly capacityFor: CapacityFor<R>
+  /** Returns the most recipients of a connection whose first one is this. */
+  readonly capacityFor: (first: PendingRow<R>) => number
 }
 
 /** The pending rows of all runs at one operator, and the number of workers per egress. */
@@ -148,13 +145,13 @@ export class OperatorQueue<R> {
     const pinned = older(this.#full.first(egress), this.#partial.first(egress))
     const partial = takesPartial ? this.#partial.first(null) : undefined
     const batch = pinned ?? (takesFree ? older(this.#full.first(null), partial) : undefined)
-    if (batch === undefined) return []
-    const taken = this.#takeFrom(batch, capacityFor)
+    const first = batch?.rows[0]
+    if (batch === undefined || first === undefined) return []
+    const sizeMax = capacityFor(first)
+    const taken = this.#takeFrom(batch, sizeMax)
     const same = batch === pinned && takesFree ? this.#batches.get(batch.mxKey) : undefined
-    if (same === undefined || batch.rows.length > 0) return taken
-    const roomFor = (rows: readonly PendingRow<R>[]) =>
-      capacityFor([...taken, ...rows]) - taken.length
-    return [...taken, ...this.#takeFrom(same, roomFor)]
+    if (same === undefined || taken.length >= sizeMax) return taken
+    return [...taken, ...this.#takeFrom(same, sizeMax - taken.length)]
   }
 
   /**
@@ -219,8 +216,8 @@ export class OperatorQueue<R> {
     return this.isEmpty && (this.#workers?.size ?? 0) === 0
   }
 
-  #takeFrom(batch: MxBatch<R>, capacityFor: CapacityFor<R>): PendingRow<R>[] {
-    const [taken, rest] = this.#split(batch.rows, capacityFor)
+  #takeFrom(batch: MxBatch<R>, sizeMax: number): PendingRow<R>[] {
+    const [taken, rest] = this.#split(batch.rows, sizeMax)
     batch.rows = rest
     // The rest comes last, so that the batches of other hosts have their turn.
     this.#full.delete(batch)
@@ -228,13 +225,12 @@ export class OperatorQueue<R> {
     return taken
   }
 
-  /** Splits off the rows of a connection, of each run in turn. */
-  #split(rows: PendingRow<R>[], capacityFor: CapacityFor<R>): Split<R> {
+  /** Splits off at most `sizeMax` rows, of each run in turn. */
+  #split(rows: PendingRow<R>[], sizeMax: number): Split<R> {
     const run = rows[0]?.run
-    const sizeMax = capacityFor(rows)
     if (rows.length <= sizeMax) return [rows, []]
-    if (rows.every(pending => pending.run === run)) return splitByDomain(rows, capacityFor)
-    const byRun = groupBy(rows, pending => pending.run)
+    if (rows.every(pending => pending.run === run)) return splitByDomain(rows, sizeMax)
+    const byRun = groupByRun(rows)
     const before = this.#served ?? new Set()
     const served = [...before].filter(one => byRun.has(one))
     const turns = [...[...byRun.keys()].filter(one => !before.has(one)), ...served]
@@ -252,7 +248,7 @@ export class OperatorQueue<R> {
     this.#served = after
     for (const [one, count] of counts) {
       if (count === 0) continue
-      for (const pending of splitByDomain(byRun.get(one) ?? [], () => count)[0]) taken.push(pending)
+      for (const pending of splitByDomain(byRun.get(one) ?? [], count)[0]) taken.push(pending)
       after.add(one)
     }
     const isTaken = new Set(taken)
@@ -281,6 +277,16 @@ function older<R>(
 ): MxBatch<R> | undefined {
   if (one === undefined || other === undefined) return one ?? other
   return (other.rows[0]?.since ?? 0) < (one.rows[0]?.since ?? 0) ? other : one
+}
+
+function groupByRun<R>(rows: readonly PendingRow<R>[]): Map<R, PendingRow<R>[]> {
+  const groups = new Map<R, PendingRow<R>[]>()
+  for (const pending of rows) {
+    const group = groups.get(pending.run)
+    if (group === undefined) groups.set(pending.run, [pending])
+    else group.push(pending)
+  }
+  return groups
 }
 
 /** No host name contains a space. */
@@ -326,10 +332,18 @@ class BatchSets<R> {
 
 type Split<R> = [taken: PendingRow<R>[], rest: PendingRow<R>[]]
 
-/** Splits off the rows of a connection: all rows of one domain before those of the next. */
-function splitByDomain<R>(rows: readonly PendingRow<R>[], capacityFor: CapacityFor<R>): Split<R> {
-  const domains = groupBy(rows, ({ task }) => task.address.domain.ascii)
-  const ordered = [...domains.values()].flat()
-  const size = capacityFor(ordered)
-  return [ordered.slice(0, size), ordered.slice(size)]
+/**
+ * Splits off at most `sizeMax` rows: first those of the domain that has waited longest, then the
+ * others in order.
+ */
+function splitByDomain<R>(pending: PendingRow<R>[], sizeMax: number): Split<R> {
+  if (pending.length <= sizeMax) return [pending, []]
+  const domain = pending[0]?.task.address.domain.ascii
+  const same = pending.filter(({ task }) => task.address.domain.ascii === domain)
+  const others = pending.filter(({ task }) => task.address.domain.ascii !== domain)
+  const capacity = Math.max(0, sizeMax - same.length)
+  return [
+    [...same.slice(0, sizeMax), ...others.slice(0, capacity)],
+    [...same.slice(sizeMax), ...others.slice(capacity)],
+  ]
 }

@@ -271,7 +271,7 @@ export class Scheduler {
         const isPaused = pausedMs > PAUSE_MIN_MS
         if (isPaused) this.#resumeLater(queue, pausedMs)
         else isOpen = true
-        const capacityFor = (rows: readonly Pending[]) => this.#capacityFor(queue, rows)
+        const capacityFor = (next: Pending) => this.#capacityFor(queue, next)
         const chunk = isPaused
           ? this.#takeBackedUp(queue, egress, takesFree)
           : queue.take(egress, { takesFree, takesPartial, capacityFor })
@@ -334,19 +334,12 @@ export class Scheduler {
   }
 
   /**
-   * Returns how many of these rows a connection has room for, from the first on: one recipient of
-   * each domain is for its catch-all probe, until its status is known.
+   * Recipients per connection; until the catch-all status is known, one goes to the catch-all
+   * probe.
    */
-  #capacityFor({ limits }: Queue, rows: readonly Pending[]): number {
-    const domains = new Set<string>()
-    let left = limits.recipientsPerSession
-    for (const [count, { task }] of rows.entries()) {
-      const domain = task.address.domain.ascii
-      if (!domains.has(domain) && !this.#engine.isTested(task)) left--
-      domains.add(domain)
-      if (--left < 0) return Math.max(1, count)
-    }
-    return rows.length
+  #capacityFor({ limits }: Queue, next: Pending): number {
+    const isTested = this.#engine.isTested(next.task)
+    return Math.max(1, limits.recipientsPerSession - (isTested ? 0 : 1))
   }
 
   #startWorker(queue: Queue, egress: string, chunk: Pending[]) {
