@@ -1,3 +1,4 @@
+import { groupBy } from '../../platform/es2024.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import { mxGroupKey } from '../probe/mx-groups.ts'
 import type { ProbeTask } from '../probe/prepare.ts'
@@ -230,7 +231,7 @@ export class OperatorQueue<R> {
     const run = rows[0]?.run
     if (rows.length <= sizeMax) return [rows, []]
     if (rows.every(pending => pending.run === run)) return splitByDomain(rows, sizeMax)
-    const byRun = groupByRun(rows)
+    const byRun = groupBy(rows, pending => pending.run)
     const before = this.#served ?? new Set()
     const served = [...before].filter(one => byRun.has(one))
     const turns = [...[...byRun.keys()].filter(one => !before.has(one)), ...served]
@@ -277,16 +278,6 @@ function older<R>(
 ): MxBatch<R> | undefined {
   if (one === undefined || other === undefined) return one ?? other
   return (other.rows[0]?.since ?? 0) < (one.rows[0]?.since ?? 0) ? other : one
-}
-
-function groupByRun<R>(rows: readonly PendingRow<R>[]): Map<R, PendingRow<R>[]> {
-  const groups = new Map<R, PendingRow<R>[]>()
-  for (const pending of rows) {
-    const group = groups.get(pending.run)
-    if (group === undefined) groups.set(pending.run, [pending])
-    else group.push(pending)
-  }
-  return groups
 }
 
 /** No host name contains a space. */
