@@ -157,7 +157,7 @@ describe('while PostgreSQL is unavailable', () => {
 })
 
 test('returns 503 in time if the database stops responding', async () => {
-  const pool = { ...DEFAULT_POOL_TIMINGS, connectMs: 100, statementMs: 100, silenceMs: 50 }
+  const pool = { ...DEFAULT_POOL_TIMINGS, connectMs: 5000, statementMs: 500, silenceMs: 50 }
   const { proxy, one } = await startBehindProxy(pool)
   const key = await account(one.database)
   expect((await one.request('/v1/jobs', { key })).status).toBe(200)
