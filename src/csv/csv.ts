@@ -14,7 +14,7 @@ export {
   type ListDialect,
   type OptionWords,
 } from './dialect.ts'
-export { CELL_LINE_BREAKS_MAX } from './record.ts'
+export { CELL_LINE_BREAKS_MAX } from './record-splitter.ts'
 export type { ListRow } from './rows.ts'
 export {
   arrangeRow,

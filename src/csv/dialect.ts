@@ -11,7 +11,8 @@ import {
   isQuotedByLine,
   nameMatcher,
 } from './layout.ts'
-import { escapePattern, type ListRecord, type Quoting } from './record.ts'
+import type { ListRecord } from './record.ts'
+import { escapePattern, type Quoting } from './record-splitter.ts'
 
 /** The format of a list and the position of its address column. */
 export type ListDialect = {

@@ -1,13 +1,8 @@
 import type { EvError } from '../platform/error.ts'
 import { type ColumnFacts, columnFacts, holdsAddress, isBlank } from './column.ts'
 import { nameHint } from './header-names.ts'
-import {
-  COLUMNS_MAX,
-  type ListRecord,
-  type Quoting,
-  RecordReader,
-  tooManyColumns,
-} from './record.ts'
+import { COLUMNS_MAX, type ListRecord, RecordReader, tooManyColumns } from './record.ts'
+import type { Quoting } from './record-splitter.ts'
 
 /** A sample of a list, split at one delimiter. */
 export type CsvLayout<D extends string = string> = {

@@ -16,7 +16,7 @@ type CellContext = {
   readonly is1904: boolean
 }
 
-/** The limit of a row of text (`csv/record.ts`), checked here before the row is complete. */
+/** The limit of a row of text (`csv/record-splitter.ts`), checked here before the row is complete. */
 const ROW_LENGTH_MAX = 1024 * 1024
 
 /**

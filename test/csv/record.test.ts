@@ -1,7 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { describe, expect, test } from 'vitest'
-import { CELL_LINE_BREAKS_MAX, RECORD_LENGTH_MAX, RecordReader } from '../../src/csv/record.ts'
+import { RecordReader } from '../../src/csv/record.ts'
+import { CELL_LINE_BREAKS_MAX, RECORD_LENGTH_MAX } from '../../src/csv/record-splitter.ts'
 import { fc, runs } from '../support/property.ts'
 
 function read(text: string, options: { delimiter?: string; chunks?: readonly number[] } = {}) {

@@ -1,5 +1,6 @@
 import { deepEqual, fail } from 'node:assert/strict'
-import { type ListRecord, type Quoting, RecordReader } from '../../../src/csv/record.ts'
+import { type ListRecord, RecordReader } from '../../../src/csv/record.ts'
+import type { Quoting } from '../../../src/csv/record-splitter.ts'
 import { EvError } from '../../../src/platform/error.ts'
 import { type FuzzTarget, readFixture, splitText } from '../target.ts'
 
