@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findInterceptor } from '../../src/engine/probe/interception.ts'
+import { detectInterceptor } from '../../src/engine/probe/interception.ts'
 import { REFERENCE_MX_HOSTS } from '../../src/engine/probe/outbound-reachability.ts'
 import type { EngineOptions } from '../../src/index.ts'
 import { HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
@@ -64,7 +64,7 @@ test('no large provider is looked up or dialed while the DNS check fails', async
     isPublic: unused,
     smtpPort: 25,
   }
-  const found = await findInterceptor(deps, REFERENCE_MX_HOSTS, new AbortController().signal)
+  const found = await detectInterceptor(deps, REFERENCE_MX_HOSTS, new AbortController().signal)
   expect(found).toBe('undecided')
 })
 

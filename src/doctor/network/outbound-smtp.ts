@@ -16,7 +16,7 @@ export function portFinding(
   const greeted = best.filter(is('greeted'))
   const refused = best.filter(is('refused'))
   if (greeted.length + refused.length === 0) return unreachable(best, port, proxied)
-  const interceptor = findInterceptor(greeted)
+  const interceptor = findInterceptorIn(greeted)
   if (interceptor !== null) return intercepted(interceptor, greeted, port, proxied)
   const count = `${greeted.length} of ${best.length} mail servers`
   if (refused.length > 0) return rejected(`${count} accepted port ${port}`, greeted, refused)
@@ -42,7 +42,7 @@ const ONLY_IPV6 =
   'This machine has no route to the others, which have no IPv6 address. Give it an IPv4 address, or use a network with NAT64 and DNS servers with DNS64.'
 
 /** Returns the host that answers instead of several providers; null if they answer themselves. */
-const findInterceptor = (greeted: readonly With<'greeted'>[]): string | null =>
+const findInterceptorIn = (greeted: readonly With<'greeted'>[]): string | null =>
   findSharedHost(
     greeted
       .filter(({ host }) => REFERENCE_HOSTS.has(host))
@@ -73,7 +73,7 @@ function intercepted(
  */
 export function isPortBlocked(handshakes: readonly HandshakeResult[]): boolean {
   const greeted = handshakes.filter(is('greeted'))
-  if (greeted.length > 0) return findInterceptor(greeted) !== null
+  if (greeted.length > 0) return findInterceptorIn(greeted) !== null
   return handshakes.some(({ outcome: { kind } }) => CONTACTED.has(kind))
 }
 

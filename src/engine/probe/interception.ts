@@ -81,11 +81,11 @@ const CHECK_MS = 6 * SECOND
 const LOOKUP_MS = 2 * SECOND
 
 /**
- * Returns the name of the host that answers instead of the MX hosts of two providers. Null if they
- * greet under different names, and `undecided` if fewer than two of them greet. Nothing is sent to
- * them but QUIT.
+ * Connects to MX hosts of different providers, and returns the name of the host that answers instead
+ * of two of them. Null if they greet under different names, and `undecided` if fewer than two of
+ * them greet. Nothing is sent to them but QUIT.
  */
-export async function findInterceptor(
+export async function detectInterceptor(
   deps: CheckDeps,
   hosts: readonly string[],
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 import type { ProbeDeps } from './egress.ts'
-import { findInterceptor } from './interception.ts'
+import { detectInterceptor } from './interception.ts'
 import { noResponse } from './probe-outcome.ts'
 
 /**
@@ -231,7 +231,7 @@ export class OutboundReachability {
 
   async #compareGreetings(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps
-    const interceptor = await findInterceptor(this.#deps, REFERENCE_MX_HOSTS, signal)
+    const interceptor = await detectInterceptor(this.#deps, REFERENCE_MX_HOSTS, signal)
     if (signal.aborted) return
     if (interceptor === 'undecided' || interceptor === null) {
       const isGenuine = interceptor === null
