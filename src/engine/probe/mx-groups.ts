@@ -57,6 +57,11 @@ export type MxGroupPlan<Q extends ProbeTarget> = {
   readonly targets: Q[]
 }
 
+/** The hosts of two operators share the limits of a single one. */
+export const getLimitDivisor = ({
+  sharesLimits,
+}: Pick<MxGroupPlan<ProbeTarget>, 'sharesLimits'>) => (sharesLimits ? 2 : 1)
+
 /** Groups targets by their MX hosts at an operator, and sorts each group by domain. */
 export function groupByMx<Q extends ProbeTarget>(
   targets: readonly Q[],

@@ -4,14 +4,8 @@ import { errorMessage } from '../../platform/error.ts'
 import { formatDuration } from '../../platform/format.ts'
 import { isOutOfDescriptors } from '../../platform/open-files.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
-import { type DnsFailure, isNegative, type Resolver } from '../dns/resolver.ts'
-import {
-  type AddressFamilies,
-  addressesOf,
-  cachedAddressesOf,
-  connectOrder,
-  type HostLookup,
-} from '../dns/route.ts'
+import { type DnsFailure, isNegative } from '../dns/resolver.ts'
+import { connectOrder } from '../dns/route.ts'
 import type { AddressPermit, AddressStart } from '../rate-control/destination-limits.ts'
 import { compileReplyRules, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { isFailure } from '../smtp/connection.ts'
@@ -19,8 +13,9 @@ import { hasNoRoute, isOutOfPorts, isProxyFault, type Target } from '../smtp/dia
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
 import type { ProbeDeps } from './egress.ts'
+import { HostLookups } from './host-lookups.ts'
 import type { EgressState } from './mx-group-state.ts'
-import type { MxGroupPlan, ProbeTarget } from './mx-groups.ts'
+import { getLimitDivisor, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
 import { type DialGroup, NO_RESPONSE_MS } from './outbound-reachability.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor, PROXY_FAULT } from './probe-outcome.ts'
@@ -51,16 +46,6 @@ export type OpenFailure = {
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
 const ADDRESSES_MAX = 5
-/**
- * Hosts to try. A host without an address does not count, because it takes only two queries and the
- * next one may accept mail; a failed lookup counts, because it may take seconds.
- */
-const HOSTS_MAX = 3
-/**
- * Hosts whose addresses are looked up. More names that do not exist in one zone are no mistake:
- * they make resolvers attack its name servers (NXNSAttack, USENIX Security 2020).
- */
-const LOOKUPS_MAX = 10
 /** The most sessions to open, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
@@ -82,143 +67,35 @@ export async function openSession(
   plan: MxGroupPlan<ProbeTarget>,
   options: OpenOptions,
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
-  const attempt = new Attempt(egress, plan, options)
+  const opener = new SessionOpener(egress, plan, options)
   const hosts = connectOrder(plan.route, egress.deps.random)
   const lookups = new HostLookups(egress.deps, hosts, plan, options.signal)
   for (let next = await lookups.next(); next !== null; next = await lookups.next()) {
     const { host, lookup } = next
-    if (options.signal.aborted) return { ...attempt.timedOut(host), cutShort: true }
+    if (options.signal.aborted) return { ...opener.timedOut(host), cutShort: true }
     if ('fault' in lookup) {
-      attempt.note(lookupFailure(host, lookup), host, null)
+      opener.note(lookupFailure(host, lookup), host, null)
       continue
     }
     const addresses = options.permits.inOrder(lookup.addresses)
     for (const [i, ip] of addresses.entries()) {
       const hasMore = () => i < addresses.length - 1 || lookups.hasMore
-      const opened = await attempt.open(host, ip, hasMore)
+      const opened = await opener.open(host, ip, hasMore)
       if (opened !== null) return opened
       // The permits of the other addresses of this host take even longer.
-      if (attempt.held !== null) return { held: attempt.held }
-      if (options.signal.aborted) return attempt.timedOut(host)
-      if (attempt.exhausted) return attempt.toFailure()
+      if (opener.held !== null) return { held: opener.held }
+      if (options.signal.aborted) return opener.timedOut(host)
+      if (opener.exhausted) return opener.toFailure()
     }
   }
-  const { answer, ...where } = attempt.toFailure()
-  const isUncertain =
-    hosts.length > LOOKUPS_MAX && answer.kind === 'no-response' && answer.why === 'no-address'
+  const { answer, ...where } = opener.toFailure()
   // The hosts that were not looked up may have an address, so the result is not certain.
+  const isUncertain = lookups.isCut && answer.kind === 'no-response' && answer.why === 'no-address'
   return {
     answer: isUncertain ? noResponse('connect', 'connect', answer.detail) : answer,
     ...where,
   }
 }
-
-type HostWithAddresses = { readonly host: string; readonly lookup: HostLookup }
-
-/** The IPv4 addresses of a host whose lookup of IPv6 addresses may not have ended. */
-type PartialLookup = { readonly host: string; readonly ipv4: readonly string[] }
-
-/**
- * Looks up hosts one after another, each when it is its turn. IPv4 addresses do not wait for the
- * answer to AAAA. It is used if it is there when they have failed; otherwise it is waited for after
- * all other hosts.
- */
-class HostLookups {
-  readonly #resolver: Resolver
-  readonly #families: AddressFamilies
-  readonly #signal: AbortSignal
-  readonly #hosts: readonly string[]
-  readonly #hostsMax: number
-  #looked = 0
-  #found = 0
-  /** The last host that was returned, if its answer to AAAA is used next. */
-  #last: PartialLookup | null = null
-  readonly #unfinished: PartialLookup[] = []
-
-  constructor(
-    { resolver, egress: { getFamilies } }: ProbeDeps,
-    hosts: readonly string[],
-    { sharesLimits }: MxGroupPlan<ProbeTarget>,
-    signal: AbortSignal,
-  ) {
-    this.#resolver = resolver
-    this.#families = getFamilies?.() ?? 'both'
-    this.#signal = signal
-    this.#hosts = hosts
-    this.#hostsMax = Math.ceil(HOSTS_MAX / getLimitDivisor(sharesLimits))
-  }
-
-  /** Returns the next host with its addresses; null after the last one. A promise if it waits. */
-  next(): HostWithAddresses | null | Promise<HostWithAddresses | null> {
-    const rest = this.#takeRest()
-    if (rest !== null) return rest
-    const isEnough = this.#found === this.#hostsMax || this.#looked === LOOKUPS_MAX
-    const host = isEnough ? undefined : this.#hosts[this.#looked]
-    if (host === undefined) return this.#finish()
-    this.#looked++
-    const known = cachedAddressesOf(this.#resolver, host, this.#families)
-    if (known !== null) return this.#count(host, known)
-    return this.#lookUp(host)
-  }
-
-  async #lookUp(host: string): Promise<HostWithAddresses> {
-    const options = { signal: this.#signal, families: this.#families, isUrgent: true }
-    const lookup = await addressesOf(this.#resolver, host, options)
-    if ('addresses' in lookup && this.#families === 'both')
-      this.#last = { host, ipv4: lookup.addresses }
-    return this.#count(host, lookup)
-  }
-
-  /** Whether there are hosts, or IPv6 addresses, that were not returned. */
-  get hasMore(): boolean {
-    const isEnough = this.#found === this.#hostsMax || this.#looked === LOOKUPS_MAX
-    const hasHost = !isEnough && this.#looked < this.#hosts.length
-    return hasHost || this.#hasRest || this.#unfinished.length > 0
-  }
-
-  /** Whether the last host that was returned has further addresses, as far as is known. */
-  get #hasRest(): boolean {
-    if (this.#last === null) return false
-    const complete = cachedAddressesOf(this.#resolver, this.#last.host)
-    if (complete === null) return false
-    const rest = excludeAddresses(complete, this.#last.ipv4)
-    return 'addresses' in rest && rest.addresses.length > 0
-  }
-
-  #count(host: string, lookup: HostLookup): HostWithAddresses {
-    if ('addresses' in lookup || !isNegative(lookup)) this.#found++
-    return { host, lookup }
-  }
-
-  /** Returns the addresses of the last host that were not returned; null if there is no answer. */
-  #takeRest(): HostWithAddresses | null {
-    const last = this.#last
-    this.#last = null
-    if (last === null) return null
-    const { host, ipv4 } = last
-    const complete = cachedAddressesOf(this.#resolver, host)
-    if (complete !== null) return { host, lookup: excludeAddresses(complete, ipv4) }
-    this.#unfinished.push(last)
-    return null
-  }
-
-  /** Waits for the answers to AAAA that were not there in time. */
-  async #finish(): Promise<HostWithAddresses | null> {
-    const last = this.#unfinished.shift()
-    if (last === undefined) return null
-    const { host, ipv4 } = last
-    const complete = await addressesOf(this.#resolver, host, { signal: this.#signal })
-    return this.#signal.aborted ? null : { host, lookup: excludeAddresses(complete, ipv4) }
-  }
-}
-
-const excludeAddresses = (lookup: HostLookup, dialled: readonly string[]): HostLookup =>
-  'fault' in lookup
-    ? { addresses: [] }
-    : { addresses: lookup.addresses.filter(ip => !dialled.includes(ip)) }
-
-/** The hosts of two operators share the limits of a single one. */
-const getLimitDivisor = (sharesLimits: boolean) => (sharesLimits ? 2 : 1)
 
 function lookupFailure(host: string, failure: DnsFailure): RecipientOutcome {
   if (failure.isOurs) return NO_DESCRIPTOR
@@ -226,13 +103,13 @@ function lookupFailure(host: string, failure: DnsFailure): RecipientOutcome {
   return noResponse(why, 'connect', `${host}: ${failure.detail ?? failure.fault}`)
 }
 
-class Attempt {
+/** Tries the addresses of hosts until one of them opens a session. */
+class SessionOpener {
   readonly #egress: EgressState
   readonly #deps: ProbeDeps
   readonly #options: OpenOptions
+  readonly #plan: Pick<MxGroupPlan<ProbeTarget>, 'key' | 'sharesLimits'>
   readonly #dialGroup: DialGroup
-  /** True if the hosts of another operator may be dialed too, so that half of the limits apply. */
-  readonly #sharesLimits: boolean
   #addresses = 0
   #sessions = 0
   /** When the current address was dialed, monotonic ms. */
@@ -242,21 +119,17 @@ class Attempt {
   #skipped = 0
   held: HeldConnection | null = null
 
-  constructor(
-    egress: EgressState,
-    { key, sharesLimits }: MxGroupPlan<ProbeTarget>,
-    options: OpenOptions,
-  ) {
+  constructor(egress: EgressState, plan: MxGroupPlan<ProbeTarget>, options: OpenOptions) {
     this.#egress = egress
     this.#deps = egress.deps
     this.#options = options
-    this.#dialGroup = { set: key }
-    this.#sharesLimits = sharesLimits
+    this.#plan = plan
+    this.#dialGroup = { set: plan.key }
   }
 
   get exhausted(): boolean {
     if (this.#egress.reachability.blockedOutcome !== null) return true
-    const divisor = getLimitDivisor(this.#sharesLimits)
+    const divisor = getLimitDivisor(this.#plan)
     return (
       this.#addresses >= Math.floor(ADDRESSES_MAX / divisor) ||
       this.#sessions >= SESSIONS_MAX / divisor
@@ -377,7 +250,7 @@ class Attempt {
       this.note(onDialEnd, host, ip, false)
       return null
     }
-    const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#sharesLimits) : 1)
+    const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#plan) : 1)
     // Another address, such as one of IPv6, may become known during the dial.
     const shareMs = single ? connectMs / CONNECT_TIME_SHARES : connectMs
     let timedOutMs = 0
