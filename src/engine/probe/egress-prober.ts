@@ -14,7 +14,7 @@ import type { EgressState } from './mx-group-state.ts'
 import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
 import { OutboundReachability } from './outbound-reachability.ts'
 import type { ProbeOptions, ProbeSink } from './probe-options.ts'
-import { type ProbeResult, withheld } from './probe-outcome.ts'
+import { type ProbeResult, toHeldOutcome } from './probe-outcome.ts'
 
 /** Operators with a rate controller in memory; about 800 bytes each, 16 MB. */
 const OPERATORS_MAX = 20_000
@@ -109,7 +109,7 @@ export class EgressProber implements EgressState {
     const { refusal = null, pause = null } = status ?? {}
     const now = this.deps.clock.now()
     if (refusal !== null && refusal.until > now) return refusal.answer
-    return pause === null ? null : withheld({ waitMs: pause.until - now, paused: true }, false)
+    return pause === null ? null : toHeldOutcome({ waitMs: pause.until - now, paused: true }, false)
   }
 
   /**

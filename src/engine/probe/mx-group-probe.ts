@@ -12,6 +12,7 @@ import { type ConnectionPermit, releaseAll } from '../rate-control/permit-queue.
 import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
+import { Dialogue } from './dialogue.ts'
 import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
@@ -29,10 +30,10 @@ import {
   NO_RESULT,
   OUT_OF_STEP,
   type ProbeResult,
+  toHeldOutcome,
   WITHOUT_TLS,
-  withheld,
 } from './probe-outcome.ts'
-import { Dialogue, SmtpProbe, type SmtpProbeEnd } from './smtp-probe.ts'
+import { SmtpProbe, type SmtpProbeEnd } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
 
 /** How one connection ended, and the host it was opened to. */
@@ -158,7 +159,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         if (down !== null) return this.#resolveUnprobed(down)
         const acquired = await permits.operator()
         if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
-        if ('waitMs' in acquired) return this.#resolveUnprobed(withheld(acquired, stop.aborted))
+        if ('waitMs' in acquired)
+          return this.#resolveUnprobed(toHeldOutcome(acquired, stop.aborted))
         const before = this.#pending.size
         this.#startedAt = deps.clock.monotonicNow()
         const look = this.#takeLook()
@@ -409,7 +411,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     } else if ('refusal' in held) this.#resolveUnprobed(held.refusal)
     else {
       const wait = 'waitMs' in held ? held : { waitMs: held.retryInMs, paused: false }
-      this.#resolveUnprobed(withheld(wait, this.options.drain.aborted))
+      this.#resolveUnprobed(toHeldOutcome(wait, this.options.drain.aborted))
     }
     return null
   }

@@ -105,7 +105,7 @@ export const PROXY_FAULT = noResponse(
  * The outcome of targets for which no connection may be opened now: the time has ended (`aborted`),
  * or the pause is too long to wait out here.
  */
-export function withheld(
+export function toHeldOutcome(
   { waitMs, paused }: { readonly waitMs: number; readonly paused: boolean },
   aborted: boolean,
 ): RecipientOutcome {
