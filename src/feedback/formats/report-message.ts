@@ -69,10 +69,13 @@ async function parseMessage(message: Uint8Array): Promise<Email | null> {
  * or delayed recipient is no outcome. `notification` is the part that people read.
  */
 function parseDeliveryStatus(text: string, sentAt: number, notification: string): FeedbackInput[] {
-  const [message, ...recipients] = parseFieldGroups(text)
-  // Some servers omit the empty line after the fields about the message.
-  const groups = message?.has('final-recipient') ? [message, ...recipients] : recipients
-  const reports = groups.slice(0, RECIPIENTS_MAX).map(readRecipient)
+  const groups = parseFieldGroups(text)
+  const [message] = groups
+  // Some servers omit the fields about the message, or the empty line after them.
+  const reports = groups
+    .filter(fields => RECIPIENT_FIELDS.some(name => fields.has(name)))
+    .slice(0, RECIPIENTS_MAX)
+    .map(readRecipient)
   const expanded = findExpanded(reports)
   const replies = readReplies(notification)
   return reports.flatMap(report => {
@@ -88,6 +91,11 @@ function parseDeliveryStatus(text: string, sentAt: number, notification: string)
     return [{ address, kind, ...diagnostic, occurredAt }]
   })
 }
+
+const RECIPIENT_FIELDS = ['final-recipient', 'original-recipient']
+
+/** Some servers omit the empty line between recipients: one of these fields begins the next. */
+const ONCE_PER_RECIPIENT: ReadonlySet<string> = new Set([...RECIPIENT_FIELDS, 'action'])
 
 type RecipientReport = {
   readonly fields: ReadonlyMap<string, string>
@@ -157,11 +165,21 @@ const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([
 function parseAbuseReport(text: string, email: Email, sentAt: number): FeedbackInput[] {
   const fields = parseFieldGroups(text)[0] ?? new Map<string, string>()
   const type = (fields.get('feedback-type') ?? '').trim().toLowerCase()
-  const address = addressOf(fields.get('original-rcpt-to')) ?? recipientOf(email)
-  if (!['abuse', 'fraud'].includes(type) || address === null) return []
+  if (!['abuse', 'fraud'].includes(type)) return []
+  // The one field of a recipient that a report may repeat (RFC 5965 §3.2).
+  const named = [...unfold(text).matchAll(/^original-rcpt-to[ \t]*:(.*)$/gim)]
+  const recipients = named.map(([, value]) => addressOf(value))
   const received = fields.get('arrival-date') ?? fields.get('received-date')
-  return [{ address, kind: 'complained', occurredAt: toTime(received) ?? sentAt }]
+  const occurredAt = toTime(received) ?? sentAt
+  const addresses = recipients.some(address => address !== null) ? recipients : [recipientOf(email)]
+  return [...new Set(addresses)]
+    .filter(address => address !== null && !REDACTED.test(address))
+    .slice(0, RECIPIENTS_MAX)
+    .map(address => ({ address, kind: 'complained', occurredAt }))
 }
+
+/** What AOL and others write instead of the recipient (RFC 6590). */
+const REDACTED = /^redacted@/i
 
 /** The recipient of the reported message, which is the last part of the report. */
 function recipientOf({ attachments }: Email): string | null {
@@ -176,23 +194,28 @@ const ORIGINAL = /^(?:message\/rfc822|text\/rfc822-headers|message\/global(?:-he
 
 /** Parses groups of header fields (RFC 822 syntax), which empty lines separate. */
 function parseFieldGroups(text: string): Map<string, string>[] {
-  const unfolded = text
+  const groups: Map<string, string>[] = []
+  let fields: Map<string, string> | null = null
+  for (const line of unfold(text).split('\n')) {
+    if (line.trim() === '') fields = null
+    const colon = line.indexOf(':')
+    if (colon <= 0) continue
+    const name = line.slice(0, colon).trim().toLowerCase()
+    if (fields === null || (ONCE_PER_RECIPIENT.has(name) && fields.has(name))) {
+      fields = new Map()
+      groups.push(fields)
+    }
+    if (!fields.has(name)) fields.set(name, line.slice(colon + 1).trim())
+  }
+  return groups
+}
+
+/** Joins the lines of each header field (RFC 5322 §2.2.3). */
+const unfold = (text: string) =>
+  text
     .slice(0, FIELDS_LENGTH_MAX)
     .replace(/\r\n?/g, '\n')
     .replace(/\n[ \t]+(?=\S)/g, ' ')
-  return unfolded
-    .split(/\n{2,}/)
-    .filter(group => group.trim() !== '')
-    .map(group => {
-      const fields = new Map<string, string>()
-      for (const line of group.split('\n')) {
-        const colon = line.indexOf(':')
-        const name = line.slice(0, colon).trim().toLowerCase()
-        if (colon > 0 && !fields.has(name)) fields.set(name, line.slice(colon + 1).trim())
-      }
-      return fields
-    })
-}
 
 /** Returns the first address in fields such as `rfc822; ann@example.com`. */
 function addressOf(...fields: (string | undefined)[]): string | null {
@@ -205,8 +228,8 @@ function addressOf(...fields: (string | undefined)[]): string | null {
   return null
 }
 
-/** An address type (RFC 3464 §2.1.2), if there is one, and the rest. */
-const TYPED = /^\s*(?:([\w-]+)\s*;)?(.*)/s
+/** An address type (RFC 3464 §2.1.2), if there is one, and the rest. Mimecast writes `rfc/822`. */
+const TYPED = /^\s*(?:([\w/-]+)\s*;)?(.*)/s
 
 /** White space and control characters. */
 const NEVER_IN_ADDRESS = /[\s\p{Cc}]/u

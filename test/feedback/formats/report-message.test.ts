@@ -156,6 +156,35 @@ describe('of a report', () => {
     ])
   })
 
+  test('recipients without an empty line between them each have their outcome', async () => {
+    const full = [final('bob@a.test'), original('bob@a.test'), 'Action: failed', 'Status: 5.2.2']
+    const gone = [final('ann@a.test'), original('ann@a.test'), ...UNKNOWN]
+    const expected = [
+      ['bob@a.test', null],
+      ['ann@a.test', 'dead'],
+    ]
+    expect(await outcomes([...full, ...gone])).toEqual(expected)
+    const actionFirst = ['Action: failed', 'Status: 5.2.2', final('bob@a.test')]
+    expect(
+      await outcomes([...actionFirst, 'Action: failed', ...UNKNOWN, final('ann@a.test')]),
+    ).toEqual(expected)
+  })
+
+  test.each([['Final-Recipient : rfc/822;ann@a.test'], ['Original-Recipient: <ann@a.test>']])(
+    'a recipient may be written as %s',
+    async recipient => {
+      expect(await outcomes([recipient, ...UNKNOWN])).toEqual([['ann@a.test', 'dead']])
+    },
+  )
+
+  test('fields about the message may be missing', async () => {
+    const fields = [original('ann@a.test'), 'Action: failed', ...UNKNOWN].join('\n')
+    const message = wrapped(`Content-Type: message/delivery-status\n\n${fields}\n`)
+    expect(await parseReportMessage(Buffer.from(message), NOW)).toMatchObject([
+      { address: 'ann@a.test', kind: 'bounced' },
+    ])
+  })
+
   test('one failed recipient of several does not speak for the address of all', async () => {
     const bob = [original('sales@a.test'), final('bob@a.test'), ...UNKNOWN]
     const eve = [original('sales@a.test'), final('eve@a.test'), 'Action: delivered']
@@ -221,6 +250,23 @@ test.each(['message/rfc822', 'message/global', 'message/global-headers', 'text/r
     ])
   },
 )
+
+test.each<[string, readonly string[], string, readonly string[]]>([
+  [
+    'of several recipients',
+    ['<ann@a.test>', 'bob@a.test', 'ann@a.test'],
+    'x@a.test',
+    ['ann@a.test', 'bob@a.test'],
+  ],
+  ['of a redacted recipient', ['redacted@a.test'], 'redacted@a.test', []],
+  ['of a redacted message', [], 'redacted@a.test', []],
+])('an abuse report %s names whom it names', async (_, recipients, to, addresses) => {
+  const fields = recipients.map(address => `Original-Rcpt-To: ${address}\n`).join('')
+  const report = `Content-Type: message/feedback-report\n\nFeedback-Type: abuse\n${fields}`
+  const original = `Content-Type: message/rfc822\n\nTo: ${to}\nSubject: News\n`
+  const items = await parseReportMessage(Buffer.from(wrapped(`${report}\n--x\n${original}`)), NOW)
+  expect(items.map(({ address }) => address)).toEqual(addresses)
+})
 
 test('the abuse report of RFC 5965 §B.2 is a complaint', async () => {
   expect(await parseReportMessage(read('rfc5965-abuse'), NOW)).toEqual([
