@@ -263,6 +263,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
     if (mail === null && !(await this.#startTransaction(smtpUtf8))) return
     const rcpts = this.#rcpts(batch)
+    const { clock } = this.#group.egress.deps
     const lock = this.#catchAllProbe.lockForBatch(batch)
     const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
     const accepted = lock === null ? this.#findEarlier(batch) : null
@@ -272,6 +273,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     try {
       const mailReply = mail === null ? null : await mail
       const replies = await rcpts
+      const repliedAt = clock.monotonicNow()
       const tested = lock === null || random === null ? null : { lock, reply: await random }
       const repeated = again === null ? null : await again
       const last = repeated ?? tested?.reply ?? (replies.at(-1) as Reply | ConnectionFailure)
@@ -279,7 +281,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
       if (this.#startedTest !== null) await this.#concludeTest(this.#startedTest, cut === null)
       if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
-      else if (cut !== null) this.#handlePartialReplies(batch, replies, last)
+      else if (cut !== null && !this.#isSlow(cut, replies, repliedAt))
+        this.#handlePartialReplies(batch, replies, last)
       else if (this.#isMisordered(batch, replies, tested)) this.#dropReply()
       else {
         await this.#handleReplies(batch, replies, tested)
@@ -479,6 +482,16 @@ export class SmtpProbe<Q extends ProbeTarget> {
       else this.#handleClosing(target, answer)
     }
     if (isFailure(last)) this.#failure ??= outcomeFor('rcpt', last)
+  }
+
+  /**
+   * Whether only the random recipient, or the repeated one, has no reply when the time ends, because
+   * the server delays it, as Exchange and Courier delay each refusal. The other replies belong to
+   * their commands: after a missing reply, that to QUIT would have arrived in its place, and at once.
+   */
+  #isSlow(cut: Cut, replies: readonly (Reply | ConnectionFailure)[], repliedAt: number): boolean {
+    if (cut !== 'timeout' || this.#phase !== 'quit' || replies.some(isFailure)) return false
+    return this.#group.egress.deps.clock.monotonicNow() - repliedAt >= QUIT_TIMEOUT_MS
   }
 
   /**

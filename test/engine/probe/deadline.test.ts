@@ -169,6 +169,33 @@ describe('results from before the deadline are kept', () => {
     expect(evidence.catchAll).toBeNull()
   })
 
+  // Exchange delays each refusal by five seconds, Courier by eight and more. QUIT waits behind it.
+  test.each<[string, string, number]>([
+    ['accepted', 'low_deliverability', 0],
+    ['refused', 'rejected_email', 0],
+    ['refused late', 'rejected_email', 9_000],
+    ['refused too late to be sure that no reply is missing', 'timeout', 9_600],
+  ])(
+    'a mailbox that is %s, if the server delays the random recipient',
+    async (how, reason, lateMs) => {
+      const isThere = how === 'accepted'
+      const script: MxScript = {
+        answer: (line, session) => {
+          if (session.lines.filter(heard => heard.startsWith('RCPT')).length > 1) return null
+          if (!line.startsWith('RCPT')) return undefined
+          const reply = isThere ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+          if (lateMs === 0) return reply
+          clock.after(lateMs, () => session.say(reply))
+          return null
+        },
+      }
+      const { engine, clock, settled, mx } = createTestEngine({ script })
+      const { verdict } = await settled(engine.verify('ann@a.test'))
+      expect(verdict.reason).toBe(reason)
+      expect(mx.sessions).toHaveLength(1)
+    },
+  )
+
   test('the host that did not answer', async () => {
     const { verify } = createTestEngine({ script: silentTo('EHLO') })
     expect((await verify('ann@a.test')).evidence).toMatchObject({
