@@ -108,7 +108,7 @@ export function composeEngine(
     connectionSlots: new ConnectionSemaphore(config.concurrency),
     destinationLimits: new DestinationLimits({
       clock,
-      row: limitsFor('', config),
+      limits: limitsFor('', config),
       ...destinationLimitsFor(config),
       share: cluster?.rateStates ?? null,
       isKnown: operator =>

@@ -88,8 +88,8 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
     })
   }
 
-  open(key: RateKey, row: RateLimits): RateStateHandle {
-    return new SharedRateHandle(this, key, row)
+  open(key: RateKey, limits: RateLimits): RateStateHandle {
+    return new SharedRateHandle(this, key, limits)
   }
 
   refusal(key: RateKey): CurrentBlock | null {

@@ -51,7 +51,7 @@ type KnownState = StoredRate & {
  */
 export class SharedRateEntry {
   readonly key: RateKey
-  readonly #row: RateLimits
+  readonly #limits: RateLimits
   readonly #ticketMs: number
   /** Null if it must be read before the next decision. */
   #known: KnownState | null = null
@@ -68,11 +68,11 @@ export class SharedRateEntry {
   /** Polls since it was last used. */
   idle = 0
 
-  constructor(key: RateKey, row: RateLimits, ticketMs = DEFAULT_RATE_TIMINGS.ticketMs) {
+  constructor(key: RateKey, limits: RateLimits, ticketMs = DEFAULT_RATE_TIMINGS.ticketMs) {
     this.key = key
-    this.#row = row
+    this.#limits = limits
     this.#ticketMs = ticketMs
-    this.#state = newState(row)
+    this.#state = newState(limits)
   }
 
   get state(): RateState {
@@ -95,7 +95,7 @@ export class SharedRateEntry {
   }
 
   get #empty(): StoredRate {
-    return { state: newState(this.#row), held: {}, waiting: {} }
+    return { state: newState(this.#limits), held: {}, waiting: {} }
   }
 
   get #others(): number {
@@ -203,7 +203,7 @@ export class SharedRateEntry {
     // A response that was overtaken by a later one.
     if (this.#known !== null && o.version < this.#known.version) return
     const stored = dropNonMembers(o.stored ?? this.#empty, o.members)
-    const state = rescale(stored.state, this.#row, o.now)
+    const state = rescale(stored.state, this.#limits, o.now)
     this.#known = { ...stored, state, version: o.version, at: o.at }
     this.#recompute(o.now)
   }
@@ -271,11 +271,11 @@ export class SharedRateEntry {
       const held = this.#others + this.#ownConnections + granted.length
       const isGranted = mayStart(
         state,
-        this.#row,
+        this.#limits,
         now,
         held + this.reservedForOthers(request.single, now),
       )
-      if (isGranted) state = onStarted(state, this.#row, now)
+      if (isGranted) state = onStarted(state, this.#limits, now)
       ;(isGranted ? granted : refused).push(request)
     }
     return { state, granted, refused }

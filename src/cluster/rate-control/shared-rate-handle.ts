@@ -32,16 +32,16 @@ export interface SharedRateDeps {
 export class SharedRateHandle implements RateStateHandle {
   readonly #services: SharedRateDeps
   readonly #key: RateKey
-  readonly #row: RateLimits
+  readonly #limits: RateLimits
   readonly #first: RateState
   /** The last active entry; the stored state may have changed since. */
   #last: SharedRateEntry | null = null
 
-  constructor(services: SharedRateDeps, key: RateKey, row: RateLimits) {
+  constructor(services: SharedRateDeps, key: RateKey, limits: RateLimits) {
     this.#services = services
     this.#key = key
-    this.#row = row
-    this.#first = newState(row)
+    this.#limits = limits
+    this.#first = newState(limits)
   }
 
   get state(): RateState {
@@ -122,7 +122,7 @@ export class SharedRateHandle implements RateStateHandle {
 
   #use(): SharedRateEntry {
     this.#last = this.#services.use(
-      this.#last ?? new SharedRateEntry(this.#key, this.#row, this.#services.ticketMs),
+      this.#last ?? new SharedRateEntry(this.#key, this.#limits, this.#services.ticketMs),
     )
     return this.#last
   }

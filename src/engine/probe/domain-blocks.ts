@@ -14,7 +14,7 @@ type Known = {
 type DomainBlocksOptions = {
   readonly clock: Clock
   readonly egress: string
-  readonly row: RateLimits
+  readonly limits: RateLimits
   /** The state shared with other processes; null if there are none. */
   readonly share: SharedRateState | null
 }
@@ -66,7 +66,7 @@ export class DomainBlocks {
     if (known === undefined) return
     this.#known.delete(domain)
     if (known.until !== null)
-      this.#change(domain, (state, now) => onSucceeded(state, this.#options.row, now))
+      this.#change(domain, (state, now) => onSucceeded(state, this.#options.limits, now))
   }
 
   /** True if no domain can be blocking. */
@@ -85,8 +85,8 @@ export class DomainBlocks {
   }
 
   #change(domain: string, change: RateChange) {
-    const { share, egress, row } = this.#options
-    share?.open({ operator: toRateKey(domain), egress }, row).change(change)
+    const { share, egress, limits } = this.#options
+    share?.open({ operator: toRateKey(domain), egress }, limits).change(change)
   }
 }
 

@@ -59,8 +59,8 @@ export class EgressPool {
   }
 
   /** Returns the initial rate limits of an operator, which are the same for all egresses. */
-  row(operator: string): RateLimits {
-    return this.prober(this.names[0] as string).row(operator)
+  limitsFor(operator: string): RateLimits {
+    return this.prober(this.names[0] as string).limitsFor(operator)
   }
 
   /**

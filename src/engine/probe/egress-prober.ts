@@ -50,7 +50,7 @@ export class EgressProber implements EgressState {
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
     this.hosts = new HostHealth(deps.clock)
     const { clock, egress } = deps
-    this.domains = new DomainBlocks({ clock, egress: egress.name, row: limitsFor(''), share })
+    this.domains = new DomainBlocks({ clock, egress: egress.name, limits: limitsFor(''), share })
     this.reachability = new OutboundReachability(deps, () => this.hosts.clearFailures())
     this.catchAll = catchAll
     this.learned = learned
@@ -62,7 +62,7 @@ export class EgressProber implements EgressState {
   }
 
   /** Returns the initial rate limits of an operator. */
-  row(operator: string): RateLimits {
+  limitsFor(operator: string): RateLimits {
     return this.#limitsFor(operator)
   }
 
@@ -78,9 +78,13 @@ export class EgressProber implements EgressState {
   }
 
   #createController(operator: string): RateController {
-    const row = this.#limitsFor(operator)
+    const limits = this.#limitsFor(operator)
     const { clock, egress } = this.deps
-    return new RateController(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
+    return new RateController(
+      limits,
+      clock,
+      this.#share?.open({ operator, egress: egress.name }, limits),
+    )
   }
 
   /** False while the operator blocks this egress or the outbound port is blocked. */

@@ -37,6 +37,7 @@ const RETRY_MS = SECOND
  * this process or shared with others.
  */
 export class RateController implements PermitSource {
+  /** The limits at the start. */
   readonly row: RateLimits
   readonly #clock: Clock
   readonly #handle: RateStateHandle
@@ -44,11 +45,11 @@ export class RateController implements PermitSource {
   readonly #recent = new RecentOutcomes()
 
   constructor(
-    row: RateLimits,
+    limits: RateLimits,
     clock: Clock,
-    handle: RateStateHandle = new LocalRateState(row, clock),
+    handle: RateStateHandle = new LocalRateState(limits, clock),
   ) {
-    this.row = row
+    this.row = limits
     this.#clock = clock
     this.#handle = handle
     this.#queue = new PermitQueue(clock, this)

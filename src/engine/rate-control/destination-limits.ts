@@ -27,7 +27,7 @@ export type AddressStart =
 type DestinationLimitsOptions = {
   readonly clock: Clock
   /** The limits of an operator that is not in the table. */
-  readonly row: RateLimits
+  readonly limits: RateLimits
   /** The limits of each IP address, and of each network. */
   readonly address: DestinationLimit
   readonly network: DestinationLimit
@@ -52,7 +52,7 @@ export const ALL_EGRESSES = '*'
  * Additional limits for operators that are not in the table, besides the limit per egress. Such an
  * operator is often one small server. Its limit covers all egresses, so that more egresses do not
  * add load. Each IP address and each network has a limit too, because many names may lead to one
- * server. A known operator has its own row, which suits its servers.
+ * server. A known operator has limits in the table, which suit its servers.
  */
 export class DestinationLimits {
   readonly #options: DestinationLimitsOptions
@@ -82,10 +82,10 @@ export class DestinationLimits {
    * Returns the limit of an operator over all egresses; null if only the limit per egress applies.
    */
   operator(operator: string): RateController | null {
-    const { clock, row, share, hasSeveralEgresses } = this.#options
+    const { clock, limits, share, hasSeveralEgresses } = this.#options
     if (!this.includes(operator) || !hasSeveralEgresses()) return null
     const key = { operator, egress: ALL_EGRESSES }
-    const create = () => new RateController(row, clock, share?.open(key, row))
+    const create = () => new RateController(limits, clock, share?.open(key, limits))
     return this.#operators.getOrCreate(operator, create, LIMIT_TTL_MS)
   }
 
@@ -111,12 +111,12 @@ export class DestinationLimits {
 }
 
 function toKind(
-  { clock, row, share }: DestinationLimitsOptions,
+  { clock, limits, share }: DestinationLimitsOptions,
   limit: DestinationLimit,
   { sharedFromUsers, keepsUsers }: typeof ADDRESS_SHARING,
 ): DestinationKind {
   const { sessionsMax, sessionsPerSecond } = limit
-  const shared: RateLimits = { ...row, sessionsMax, sessionsPerSecond }
+  const shared: RateLimits = { ...limits, sessionsMax, sessionsPerSecond }
   const openShared =
     share === null
       ? null

@@ -84,20 +84,20 @@ export function limitsFor(
   globalOverrides: RateLimitOverrides,
   operatorOverrides?: RateLimitOverrides,
 ): RateLimits {
-  const row = { ...DEFAULT, ...ROWS.get(operator) }
+  const limits = { ...DEFAULT, ...ROWS.get(operator) }
   const override = <K extends keyof RateLimitOverrides>(key: K) =>
     operatorOverrides?.[key] ?? globalOverrides[key]
-  const recipientsPerSession = override('recipientsPerSession') ?? row.recipientsPerSession
+  const recipientsPerSession = override('recipientsPerSession') ?? limits.recipientsPerSession
   return {
-    ...row,
-    sessionsMax: override('sessionsPerOperator') ?? row.sessionsMax,
+    ...limits,
+    sessionsMax: override('sessionsPerOperator') ?? limits.sessionsMax,
     recipientsPerSession,
     // One recipient per transaction is the operator's rule; otherwise a session is one transaction.
     recipientsPerTransaction:
-      row.recipientsPerTransaction === 1
+      limits.recipientsPerTransaction === 1
         ? 1
         : Math.min(recipientsPerSession, RECIPIENTS_PER_TRANSACTION_MAX),
-    sessionsPerSecond: override('sessionsPerSecond') ?? row.sessionsPerSecond,
+    sessionsPerSecond: override('sessionsPerSecond') ?? limits.sessionsPerSecond,
   }
 }
 

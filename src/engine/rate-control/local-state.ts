@@ -5,15 +5,15 @@ import type { PermitEnd, RateStateHandle } from './shared-state.ts'
 
 /** A rate state of this process only, in monotonic time. */
 export class LocalRateState implements RateStateHandle {
-  readonly #row: RateLimits
+  readonly #limits: RateLimits
   readonly #clock: Clock
   #state: RateState
   #sessions = 0
 
-  constructor(row: RateLimits, clock: Clock) {
-    this.#row = row
+  constructor(limits: RateLimits, clock: Clock) {
+    this.#limits = limits
     this.#clock = clock
-    this.#state = newState(row)
+    this.#state = newState(limits)
   }
 
   get state(): RateState {
@@ -37,7 +37,7 @@ export class LocalRateState implements RateStateHandle {
   }
 
   acquire(): PermitEnd {
-    this.#state = onStarted(this.#state, this.#row, this.#clock.monotonicNow())
+    this.#state = onStarted(this.#state, this.#limits, this.#clock.monotonicNow())
     this.#sessions++
     return () => {
       this.#sessions--

@@ -121,30 +121,30 @@ export const dueAt = (
 ) => Math.max(nextStartAt, now - (sessionsMax - 1) / ratePerMs)
 
 /** Whether one more connection may be opened besides `sessions` open ones. */
-export const mayStart = (state: RateState, row: RateLimits, now: number, sessions: number) =>
+export const mayStart = (state: RateState, limits: RateLimits, now: number, sessions: number) =>
   !isBlocked(state, now) &&
   state.pausedUntil <= now &&
   !isFull(state, sessions) &&
-  dueAt(state, row, now) <= now
+  dueAt(state, limits, now) <= now
 
 /** Records that a connection was opened. */
-export const onStarted = (state: RateState, row: RateLimits, now: number): RateState => ({
+export const onStarted = (state: RateState, limits: RateLimits, now: number): RateState => ({
   ...state,
-  nextStartAt: dueAt(state, row, now) + 1 / state.ratePerMs,
+  nextStartAt: dueAt(state, limits, now) + 1 / state.ratePerMs,
 })
 
 /**
  * Records a successful session. The limit grows by one connection after as many successes as there
  * are allowed connections, up to the ceiling.
  */
-export function onSucceeded(state: RateState, row: RateLimits, now: number): RateState {
-  const ceiling = now < state.ceilingUntil ? state.sessionsCeiling : row.sessionsMax
+export function onSucceeded(state: RateState, limits: RateLimits, now: number): RateState {
+  const ceiling = now < state.ceilingUntil ? state.sessionsCeiling : limits.sessionsMax
   const sessionsAllowed = Math.min(
-    row.sessionsMax,
+    limits.sessionsMax,
     ceiling,
     state.sessionsAllowed + 1 / state.sessionsAllowed,
   )
-  const ratePerMs = Math.min(row.sessionsPerSecond / SECOND, state.ratePerMs * 1.25)
+  const ratePerMs = Math.min(limits.sessionsPerSecond / SECOND, state.ratePerMs * 1.25)
   return { ...state, sessionsAllowed, ratePerMs, pauseMs: PAUSE_MIN_MS, refusal: null }
 }
 
@@ -259,14 +259,14 @@ export const onUnknownStreak: RateChange = (state, now) => ({
 })
 
 /** Clamps a stored state to the current limits and time, after a change of settings or clock. */
-export function rescale(stored: RateState, row: RateLimits, now: number): RateState {
-  const state = { ...newState(row), ...stored }
-  const slowestMs = Math.max(1 / RATE_MIN_PER_MS, SECOND / row.sessionsPerSecond)
+export function rescale(stored: RateState, limits: RateLimits, now: number): RateState {
+  const state = { ...newState(limits), ...stored }
+  const slowestMs = Math.max(1 / RATE_MIN_PER_MS, SECOND / limits.sessionsPerSecond)
   const { refusal } = state
   return {
     ...state,
-    sessionsAllowed: Math.min(state.sessionsAllowed, row.sessionsMax),
-    ratePerMs: Math.min(state.ratePerMs, row.sessionsPerSecond / SECOND),
+    sessionsAllowed: Math.min(state.sessionsAllowed, limits.sessionsMax),
+    ratePerMs: Math.min(state.ratePerMs, limits.sessionsPerSecond / SECOND),
     nextStartAt: Math.min(state.nextStartAt, now + slowestMs),
     ceilingUntil: Math.min(state.ceilingUntil, now + PAUSE_MAX_MS + CEILING_MS),
     pausedUntil: Math.min(state.pausedUntil, now + PAUSE_MAX_MS),

@@ -40,7 +40,7 @@ export interface RateStateHandle {
  * connection reaches `unknownStreakMax` on its own before all are paused.
  */
 export interface SharedRateState {
-  open(key: RateKey, row: RateLimits): RateStateHandle
+  open(key: RateKey, limits: RateLimits): RateStateHandle
   /** Returns the last known block of this egress by the operator, whichever process met it. */
   refusal(key: RateKey): CurrentBlock | null
 }

@@ -152,7 +152,10 @@ export class Scheduler {
   #queueFor({ operator, route }: ProbeTask): Queue {
     const known = this.#queues.get(operator.name)
     if (known !== undefined) return known
-    const queue: Queue = new OperatorQueue(operator, this.#engine.egressPool.row(operator.name))
+    const queue: Queue = new OperatorQueue(
+      operator,
+      this.#engine.egressPool.limitsFor(operator.name),
+    )
     this.#queues.set(operator.name, queue)
     this.#engine.prefetchHost(route)
     return queue
@@ -220,7 +223,7 @@ export class Scheduler {
   /** A run has room up to its equal share, and beyond that as long as the others leave some. */
   readonly #getRoom = (operator: string, size: number): number => {
     const { own } = this.#engine.egressPool
-    const { sessionsMax, recipientsPerSession } = own.row(operator)
+    const { sessionsMax, recipientsPerSession } = own.limitsFor(operator)
     const queue = this.#queues.get(operator)
     if (queue !== undefined && this.#resumptions.has(queue)) return recipientsPerSession - size
     const egresses = own.sharesLists(operator) ? own.ranked(operator).length : 1

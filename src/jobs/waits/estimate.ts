@@ -55,13 +55,13 @@ export function typicalMs(
   { checkSmtp }: Pick<JobOptions, 'checkSmtp'>,
 ): number {
   if (!checkSmtp) return STARTUP_MS + (addresses / LOOKUPS_PER_SECOND) * SECOND
-  const { sessionsPerSecond, recipientsPerSession } = egressPool.row(TYPICAL_OPERATOR)
+  const { sessionsPerSecond, recipientsPerSession } = egressPool.limitsFor(TYPICAL_OPERATOR)
   const perSecond = sessionsPerSecond * recipientsPerSession
   return STARTUP_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
 }
 
 const SHARE_OF_LARGEST = 0.5
-/** An operator without its own row in the table of rate limits. */
+/** An operator that the table of rate limits does not have. */
 const TYPICAL_OPERATOR = 'example.com'
 
 /** Duration of a simulated list, in ms. */
@@ -109,7 +109,7 @@ export async function probingMs(
 /** Time of all connections at the concurrency of the engine. */
 function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly Demand[]): number {
   const connections = demands.map(({ operator, addresses }) =>
-    Math.ceil(addresses / egressPool.row(operator).recipientsPerSession),
+    Math.ceil(addresses / egressPool.limitsFor(operator).recipientsPerSession),
   )
   return (total(connections) / concurrency) * CONNECTION_S * SECOND
 }
@@ -117,12 +117,12 @@ function connectionsMs({ egressPool, concurrency }: Engine, demands: readonly De
 /** Time of one operator at the rate that it currently accepts, in ms. */
 function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number): number {
   const { egressPool } = engine
-  const row = egressPool.row(operator)
+  const limits = egressPool.limitsFor(operator)
   const known = engine.rateStatus(operator)
-  const connections = Math.ceil(addresses / row.recipientsPerSession)
-  const sessions = Math.max(1, known?.sessionsAllowed ?? row.sessionsMax)
+  const connections = Math.ceil(addresses / limits.recipientsPerSession)
+  const sessions = Math.max(1, known?.sessionsAllowed ?? limits.sessionsMax)
   const perSecond = Math.min(
-    known?.sessionsPerSecond ?? row.sessionsPerSecond,
+    known?.sessionsPerSecond ?? limits.sessionsPerSecond,
     sessions / CONNECTION_S,
   )
   const egresses = egressPool.sharesLists(operator)

@@ -58,7 +58,7 @@ test('a probe that must run in this process uses one of its own egresses', () =>
   }
   expect(one.names).toEqual(['a'])
   expect(() => one.prober('b')).toThrow('There is no egress "b", only a.')
-  expect(one.row('mx.test')).toEqual(ROW)
+  expect(one.limitsFor('mx.test')).toEqual(ROW)
 })
 
 test('an operator that blocks the egress of one process is probed by another process', async () => {

@@ -18,7 +18,7 @@ const IP = '192.0.2.80'
 const createLimits = ({ paces }: Process) =>
   new DestinationLimits({
     clock: systemClock,
-    row: ROW,
+    limits: ROW,
     address: ROW,
     network: { sessionsMax: 100 * ROW.sessionsMax, sessionsPerSecond: 100 * ROW.sessionsPerSecond },
     isKnown: () => false,
@@ -92,7 +92,7 @@ test('the egresses of several processes share the limit of an unknown operator',
 test('a domain that blocks an egress is known to all processes until it answers', async () => {
   const [one, other] = await processes(2)
   const createBlocks = ({ paces }: Process, egress: string) =>
-    new DomainBlocks({ clock: systemClock, egress, row: ROW, share: paces })
+    new DomainBlocks({ clock: systemClock, egress, limits: ROW, share: paces })
   const [mine, theirs] = [createBlocks(one, 'a'), createBlocks(other, 'a')]
   expect([1, 2, 3].map(() => mine.blocked('tenant.test', REFUSAL))).toEqual([false, false, true])
   await waitUntil(() => theirs.find('tenant.test') !== null)
