@@ -38,7 +38,7 @@ export type ListItem = {
 
 type ListRowsDeps = {
   readonly database: Database
-  readonly recorder: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
+  readonly writer: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
   readonly list: ActiveJob
   /** Lets requests go before reads; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
@@ -95,11 +95,11 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async #load(): Promise<void> {
-    const { database, list, recorder } = this.#deps
+    const { database, list, writer } = this.#deps
     const { id: jobId, engine } = list
     this.#postponed.takeAll()
     // An earlier run may have results that are not committed yet.
-    await recorder.flushed()
+    await writer.flushed()
     for (const { operator, egress } of await pinnedItems(database, jobId)) {
       // Another egress probes them from the start.
       if (!engine.egressPool.ranked(operator).includes(egress)) {
@@ -117,9 +117,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async read(max: number): Promise<readonly Row<ListItem>[] | null> {
-    const { recorder, stopping, priority } = this.#deps
+    const { writer, stopping, priority } = this.#deps
     while (!stopping.aborted) {
-      await recorder.settled()
+      await writer.settled()
       if (this.#hasReadable) await priority?.yieldToRequests('route', READ_ROWS)
       const page = await this.#readPage(Math.min(max, PAGE_MAX))
       if (stopping.aborted) break
@@ -141,9 +141,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   decided({ position, copies }: ListItem, result: Result): void {
     this.#given--
-    const { recorder, list } = this.#deps
+    const { writer, list } = this.#deps
     // A row that was postponed before is routed; until then it is queued.
-    void recorder.add(list.id, {
+    void writer.add(list.id, {
       results: [{ position, copies, result: toRowResult(result) }],
       holder: null,
     })
@@ -151,10 +151,10 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   postponed({ position }: ListItem, { retry, outcome, task }: Postponement): boolean {
-    const { recorder, list, database, timings } = this.#deps
+    const { writer, list, database, timings } = this.#deps
     const now = database.steadyClock.now()
     const stored = toPostponed(position, { retry, outcome }, now, timings)
-    void recorder.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
+    void writer.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
     const operator = task.operator.name
     const { dueAt, egress } = stored
     if (retry.delayMs === 0) {
@@ -189,7 +189,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   get held(): number {
-    return this.#deps.recorder.pending
+    return this.#deps.writer.pending
   }
 
   /** Returns the number of rows that wait for room at their operator. */
@@ -246,9 +246,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
-    const { database, recorder, list, retryRead } = this.#deps
+    const { database, writer, list, retryRead } = this.#deps
     // Their last changes may not be committed yet.
-    await recorder.flushed()
+    await writer.flushed()
     const now = database.steadyClock.now()
     const rows: Row<ListItem>[] = []
     const { id: jobId } = list

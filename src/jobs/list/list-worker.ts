@@ -68,7 +68,7 @@ export class ListWorker implements JobWorker {
   readonly #starter: JobStarter
   readonly #waiters = new JobWaiters<Job>()
   readonly #reporter: JobReporter
-  readonly #recorder: ResultWriter
+  readonly #writer: ResultWriter
   readonly #finisher: Loop
   readonly #stopping = new AbortController()
   readonly #abort = new AbortController()
@@ -106,7 +106,7 @@ export class ListWorker implements JobWorker {
       lists: this.#lists,
       drop: jobId => this.drop(jobId),
     })
-    this.#recorder = new ResultWriter({
+    this.#writer = new ResultWriter({
       ...deps,
       timings,
       retryStorageErrors,
@@ -122,7 +122,7 @@ export class ListWorker implements JobWorker {
       stopping,
       retryMs: timings.retryMs,
       start: (jobId, isDone) => this.#start(jobId, isDone),
-      onFailure: (jobId, error) => void this.#recorder.fail(jobId, error),
+      onFailure: (jobId, error) => void this.#writer.fail(jobId, error),
     })
     this.#finisher = startLoop({
       failed: JOB_LOG.finishFailed,
@@ -159,7 +159,7 @@ export class ListWorker implements JobWorker {
       get: keys => getCachedAnswers(database, keys),
       // Committed soon with its batch; the caller does not wait for it.
       set: async (entries: ReadonlyMap<string, CachedAnswer>) =>
-        void this.#recorder.cacheResult(entries),
+        void this.#writer.cacheResult(entries),
     }
   }
 
@@ -229,7 +229,7 @@ export class ListWorker implements JobWorker {
     await ended
     this.#unsubscribe()
     await Promise.all([this.#finisher.stop(), this.#claimPoll?.stop(), this.#wakeUps?.stop()])
-    await this.#recorder.stop()
+    await this.#writer.stop()
   }
 
   async #start(jobId: string, isDone: () => boolean): Promise<void> {
@@ -248,7 +248,7 @@ export class ListWorker implements JobWorker {
       return this.#starter.retryWhileBusy(async () => queue?.put(WAKE_UP, jobId), isDone)
     }
     const run = this.#retryFaults(list)
-      .catch(error => this.#recorder.fail(jobId, error))
+      .catch(error => this.#writer.fail(jobId, error))
       .finally(() => this.#runs.delete(jobId))
     this.#runs.set(jobId, run)
   }
@@ -277,7 +277,7 @@ export class ListWorker implements JobWorker {
     const { draining } = signals
     const rows = new ListRows({
       database,
-      recorder: this.#recorder,
+      writer: this.#writer,
       list,
       priority,
       retryRead: read => this.#starter.retryWhileBusy(read, () => draining.signal.aborted),
@@ -319,7 +319,7 @@ export class ListWorker implements JobWorker {
     const unsubscribe = [cluster.onLost(abort), cluster.onSilent(abort)]
     const rows = new ShareRows({
       database,
-      recorder: this.#recorder,
+      writer: this.#writer,
       list,
       holder,
       random,
@@ -352,7 +352,7 @@ export class ListWorker implements JobWorker {
     const { database, log } = this.#deps
     const isDone = () => this.#stopping.signal.aborted || this.#expiredId === holder
     if (isDone()) return
-    await this.#recorder.flushed().catch(() => {})
+    await this.#writer.flushed().catch(() => {})
     const release = () => releaseShare(database, { jobId, holder })
     await this.#starter.retryWhileBusy(release, isDone).catch(error => {
       if (!isDone()) writeLog(log, JOB_LOG.rowsNotReleased, { error: errorMessage(error) })
@@ -406,7 +406,7 @@ export class ListWorker implements JobWorker {
       windowMax: this.#windowMax,
       wait,
       urgent: false,
-      isFull: () => this.#recorder.isFull,
+      isFull: () => this.#writer.isFull,
       priority,
     })
     return this.#scheduler
@@ -438,7 +438,7 @@ export class ListWorker implements JobWorker {
     const size = priority === null ? SIMULATED_PER_PAGE : SIMULATED_PER_TURN
     const isDone = () => ends.some(({ aborted }) => aborted)
     for (let after = 0; !isDone(); ) {
-      await this.#recorder.settled()
+      await this.#writer.settled()
       await priority?.yieldToRequests('route')
       const read = () => queuedItems(database, { jobId: list.id, after, max: size })
       const page = await this.#starter.retryWhileBusy(read, isDone)
@@ -449,7 +449,7 @@ export class ListWorker implements JobWorker {
           ? [{ position, copies, result: toRowResult(one.result) }]
           : []
       })
-      if (results.length > 0) void this.#recorder.add(list.id, { results })
+      if (results.length > 0) void this.#writer.add(list.id, { results })
       if (page.length < size) return
       after = page.at(-1)?.position ?? after
     }

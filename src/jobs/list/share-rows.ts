@@ -31,7 +31,7 @@ import { type ListItem, READ_ROWS, toHistory, toPostponed } from './list-rows.ts
 
 type ShareRowsDeps = {
   readonly database: Database
-  readonly recorder: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
+  readonly writer: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
   readonly list: ActiveJob
   /** ID of the member that claims the rows. */
   readonly holder: string
@@ -118,9 +118,9 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   async #read(max: number): Promise<readonly Row<HeldItem>[] | null> {
-    const { recorder, stopping, priority } = this.#deps
+    const { writer, stopping, priority } = this.#deps
     while (!stopping.aborted) {
-      await recorder.settled()
+      await writer.settled()
       this.#findBlocked()
       if (this.#hasClaimable) await priority?.yieldToRequests('route', READ_ROWS)
       if (stopping.aborted) break
@@ -169,9 +169,9 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   decided({ position, copies }: HeldItem, result: Result): void {
-    const { recorder, list, holder } = this.#deps
+    const { writer, list, holder } = this.#deps
     const results = [{ position, copies, result: toRowResult(result) }]
-    void recorder.add(list.id, { results, holder })
+    void writer.add(list.id, { results, holder })
   }
 
   postponed(item: HeldItem, { retry, outcome, task }: Postponement): boolean {
@@ -213,7 +213,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
     this.#full.delete(operator)
     try {
       // What was refused just now is not committed yet.
-      await this.#deps.recorder.flushed()
+      await this.#deps.writer.flushed()
       if (this.#deps.stopping.aborted) return 0
       const items = await this.#track(this.#claimWaiting(operator, room))
       const rows = this.#toRows(items)
@@ -230,13 +230,13 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   get held(): number {
-    return this.#deps.recorder.pending
+    return this.#deps.writer.pending
   }
 
   /** Stores a row that any member may claim from now on, or when it is due. */
   #store(row: Omit<Postponed, 'fence'>) {
-    const { recorder, list, holder } = this.#deps
-    void recorder.add(list.id, { postponed: [row], holder })
+    const { writer, list, holder } = this.#deps
+    void writer.add(list.id, { postponed: [row], holder })
   }
 
   /** Whether the next page has rows, or may have some. */
@@ -274,7 +274,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   async #claimBlocked(max: number): Promise<readonly ClaimedItem[]> {
     const slot = this.#blocked[0] as Slot
     // What was postponed just now is not committed yet.
-    await this.#deps.recorder.flushed()
+    await this.#deps.writer.flushed()
     const items = await claimPinnedItems(this.#deps.database, this.#shareOf(max), slot)
     if (items.length < max) this.#blocked.shift()
     return items

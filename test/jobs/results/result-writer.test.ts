@@ -56,7 +56,7 @@ async function createWriter(
   })
   const recorded = async (jobId = job.id) =>
     (await resultPage(database, { jobId, after: 0, max: rows })).filter(row => row.result)
-  const recorder = {
+  const writer = {
     add: (change: Change, jobId = job.id) => all.add(jobId, change),
     remember: all.cacheResult.bind(all),
     flushed: () => all.flushed(),
@@ -64,7 +64,7 @@ async function createWriter(
     stop: () => all.stop(),
   }
   const seen = { progress, written, failures, lost, loggedErrors }
-  return { database, clock, job, recorder, recorded, ...seen }
+  return { database, clock, job, writer, recorded, ...seen }
 }
 
 /** Returns true if a promise has settled. */
@@ -80,8 +80,8 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
 
 describe('a result writer', () => {
   test('commits the changes of fifty milliseconds together and then resolves', async () => {
-    const { recorder, clock, progress, recorded } = await createWriter(10)
-    const adding = [recorder.add(result(1)), recorder.add(result(2)), recorder.add(result(3))]
+    const { writer, clock, progress, recorded } = await createWriter(10)
+    const adding = [writer.add(result(1)), writer.add(result(2)), writer.add(result(3))]
     await clock.advance(49)
     expect(await isDone(Promise.race(adding))).toBe(false)
     expect(await recorded()).toEqual([])
@@ -92,85 +92,85 @@ describe('a result writer', () => {
   })
 
   test('commits 500 changes at once without waiting', async () => {
-    const { recorder, progress } = await createWriter(600)
-    const adding = Array.from({ length: 500 }, (_, n) => recorder.add(result(n + 1)))
+    const { writer, progress } = await createWriter(600)
+    const adding = Array.from({ length: 500 }, (_, n) => writer.add(result(n + 1)))
     expect(await isDone(Promise.all(adding))).toBe(true)
     expect(progress).toMatchObject([{ done: 500 }])
   })
 
   test('has room again when it reports that its last batch is written', async () => {
-    const { recorder, written } = await createWriter(120, { hasRequests: false })
-    const adding = Array.from({ length: 120 }, (_, n) => recorder.add(result(n + 1)))
+    const { writer, written } = await createWriter(120, { hasRequests: false })
+    const adding = Array.from({ length: 120 }, (_, n) => writer.add(result(n + 1)))
     await Promise.all(adding)
     await drainEventLoop()
     expect(written.at(-1)).toBe(false)
   })
 
   test('writes one batch at a time; changes that arrive meanwhile wait for the next batch', async () => {
-    const { recorder, progress } = await createWriter(2_100)
-    for (let n = 1; n <= 2_000; n++) void recorder.add(result(n))
-    await recorder.flushed()
+    const { writer, progress } = await createWriter(2_100)
+    for (let n = 1; n <= 2_000; n++) void writer.add(result(n))
+    await writer.flushed()
     expect(progress.map(({ done }) => done)).toEqual([500, 1_500, 2_000])
   })
 
   test('writes at most 25 changes per turn of the event loop while requests are served', async () => {
-    const { recorder, progress } = await createWriter(200, { hasRequests: true })
-    for (let n = 1; n <= 100; n++) void recorder.add(result(n))
-    await recorder.flushed()
+    const { writer, progress } = await createWriter(200, { hasRequests: true })
+    for (let n = 1; n <= 100; n++) void writer.add(result(n))
+    await writer.flushed()
     expect(progress.map(({ done }) => done)).toEqual([25, 50, 75, 100])
   })
 
   test('writes smaller batches in a process that serves requests', async () => {
-    const { recorder, progress } = await createWriter(700, { hasRequests: false })
-    for (let n = 1; n <= 650; n++) void recorder.add(result(n))
-    await recorder.flushed()
+    const { writer, progress } = await createWriter(700, { hasRequests: false })
+    for (let n = 1; n <= 650; n++) void writer.add(result(n))
+    await writer.flushed()
     expect(progress.map(({ done }) => done)).toEqual([50, 250, 450, 650])
   })
 
   test('counts a shared result for each row that shares it, and each item once only', async () => {
-    const { recorder, clock, progress } = await createWriter(9)
-    void recorder.add(result(1, 4))
-    void recorder.add(result(2, 1, UNKNOWN))
+    const { writer, clock, progress } = await createWriter(9)
+    void writer.add(result(1, 4))
+    void writer.add(result(2, 1, UNKNOWN))
     await clock.advance(50)
-    void recorder.add(result(1, 4))
+    void writer.add(result(1, 4))
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress.at(-1)).toMatchObject({ done: 5, deliverable: 4, unknown: 1 })
   })
 
   test('accepts one result per item, even if one batch has two', async () => {
-    const { recorder, clock, job, database, failures } = await createWriter(9)
-    void recorder.add(result(1))
-    void recorder.add(result(1))
+    const { writer, clock, job, database, failures } = await createWriter(9)
+    void writer.add(result(1))
+    void writer.add(result(1))
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(failures).toEqual([])
     expect(await readJob(database, job.id)).toMatchObject({ done: 1, deliverable: 1 })
   })
 
   test('reports that a job is finished with its last row', async () => {
-    const { recorder, clock, progress } = await createWriter(2)
-    void recorder.add(result(1))
+    const { writer, clock, progress } = await createWriter(2)
+    void writer.add(result(1))
     await clock.advance(50)
-    void recorder.add(result(2))
+    void writer.add(result(2))
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress.map(({ state }) => state)).toEqual(['queued', 'completed'])
   })
 
   test('routes and postpones items in the batch of their results', async () => {
-    const { recorder, clock, database, job } = await createWriter(3)
+    const { writer, clock, database, job } = await createWriter(3)
     const routed = { position: 2, operator: 'op', domain: 'x.test', route: '{}' }
-    void recorder.add({ ...result(1), routed: [routed] })
+    void writer.add({ ...result(1), routed: [routed] })
     await clock.advance(50)
     const set = database.db.updateTable('item').set({ state: 'probing' })
     await set.where('position', '=', 2).execute()
-    void recorder.add({
+    void writer.add({
       holder: null,
       postponed: [{ position: 2, dueAt: 77, tries: 2, egress: null, refusedBy: [] }],
     })
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
     expect(rows).toMatchObject([
       { state: 'done' },
@@ -181,46 +181,46 @@ describe('a result writer', () => {
   })
 
   test('caches answers in the batch that they belong to', async () => {
-    const { recorder, clock, database } = await createWriter(2)
+    const { writer, clock, database } = await createWriter(2)
     const answer = { probed: { answer: { kind: 'accepted' } }, at: clock.now() }
-    void recorder.add(result(1))
-    void recorder.remember(new Map([['a@x.test', answer as never]]))
+    void writer.add(result(1))
+    void writer.remember(new Map([['a@x.test', answer as never]]))
     expect((await getCachedAnswers(database, ['a@x.test'])).size).toBe(0)
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect((await getCachedAnswers(database, ['a@x.test'])).get('a@x.test')).toEqual(answer)
   })
 
   test('is flushed when all added changes are committed', async () => {
-    const { recorder, clock, recorded } = await createWriter(80)
-    expect(await isDone(recorder.flushed())).toBe(true)
-    for (let n = 1; n <= 60; n++) void recorder.add(result(n))
-    const flushed = recorder.flushed()
+    const { writer, clock, recorded } = await createWriter(80)
+    expect(await isDone(writer.flushed())).toBe(true)
+    for (let n = 1; n <= 60; n++) void writer.add(result(n))
+    const flushed = writer.flushed()
     await clock.advance(50)
     await flushed
     expect(await recorded()).toHaveLength(60)
   })
 
   test('is settled while few changes are pending, and waits if a crash would undo many', async () => {
-    const { recorder, clock } = await createWriter(1_200)
-    for (let n = 1; n <= 499; n++) void recorder.add(result(n))
-    expect(await isDone(recorder.settled())).toBe(true)
-    for (let n = 500; n <= 1_100; n++) void recorder.add(result(n))
+    const { writer, clock } = await createWriter(1_200)
+    for (let n = 1; n <= 499; n++) void writer.add(result(n))
+    expect(await isDone(writer.settled())).toBe(true)
+    for (let n = 500; n <= 1_100; n++) void writer.add(result(n))
     let settled = false
-    const waiting = recorder.settled().then(() => {
+    const waiting = writer.settled().then(() => {
       settled = true
     })
     expect(settled).toBe(false)
     await clock.advance(100)
     await waiting
-    expect(await isDone(recorder.settled())).toBe(true)
+    expect(await isDone(writer.settled())).toBe(true)
   })
 
   test('reports a failed write to its callers, writes nothing partially, and continues', async () => {
-    const { recorder, clock, database, job, progress, failures, recorded } = await createWriter(2)
-    const first = recorder.add(result(1))
+    const { writer, clock, database, job, progress, failures, recorded } = await createWriter(2)
+    const first = writer.add(result(1))
     // More rows than the list has, so the database rejects the batch.
-    const second = recorder.add(result(2, 99))
+    const second = writer.add(result(2, 99))
     await clock.advance(50)
     await expect(first).rejects.toThrow(/constraint/i)
     await expect(second).rejects.toThrow(/constraint/i)
@@ -228,22 +228,22 @@ describe('a result writer', () => {
     expect(progress).toEqual([])
     expect(await recorded()).toEqual([])
     expect(await readJob(database, job.id)).toMatchObject({ done: 0 })
-    void recorder.add(result(1))
+    void writer.add(result(1))
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress).toMatchObject([{ done: 1 }])
   })
 })
 
 describe('a result writer with several jobs', () => {
   test('writes them in one commit, each with its own changes', async () => {
-    const { recorder, clock, database, progress, recorded } = await createWriter(3)
+    const { writer, clock, database, progress, recorded } = await createWriter(3)
     await addJob(database, ['t0', 't1'], 'job_b')
-    void recorder.add(result(1))
-    void recorder.add(result(2, 1, UNKNOWN), 'job_b')
-    void recorder.add(result(3))
+    void writer.add(result(1))
+    void writer.add(result(2, 1, UNKNOWN), 'job_b')
+    void writer.add(result(3))
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress).toMatchObject([
       { id: 'job_a', done: 2, deliverable: 2 },
       { id: 'job_b', done: 1, unknown: 1 },
@@ -256,9 +256,9 @@ describe('a result writer with several jobs', () => {
     ['cancelled', database => cancelJob(database, 'job_b')],
     ['deleted', database => deleteJob(database, 'job_b')],
   ])('discards only the changes of a job that was %s', async (_, end) => {
-    const { recorder, clock, database, progress, lost, failures, recorded } = await createWriter(3)
+    const { writer, clock, database, progress, lost, failures, recorded } = await createWriter(3)
     await addJob(database, ['t0', 't1'], 'job_b')
-    const adding = [recorder.add(result(1)), recorder.add(result(1), 'job_b')]
+    const adding = [writer.add(result(1)), writer.add(result(1), 'job_b')]
     await end(database)
     await clock.advance(50)
     await Promise.all(adding)
@@ -268,17 +268,17 @@ describe('a result writer with several jobs', () => {
   })
 
   test('fails a job with rejected changes and writes those of the others', async () => {
-    const { recorder, clock, database, progress, failures, loggedErrors } = await createWriter(3, {
+    const { writer, clock, database, progress, failures, loggedErrors } = await createWriter(3, {
       retryStorageErrors: true,
     })
     await addJob(database, ['t0', 't1'], 'job_b')
     const answer = { probed: { answer: { kind: 'accepted' } }, at: clock.now() }
-    void recorder.add(result(1))
-    void recorder.remember(new Map([['a@x.test', answer as never]]))
+    void writer.add(result(1))
+    void writer.remember(new Map([['a@x.test', answer as never]]))
     // More rows than the list has.
-    void recorder.add(result(1, 99), 'job_b')
+    void writer.add(result(1, 99), 'job_b')
     await clock.advance(50)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress).toMatchObject([
       { id: 'job_a', done: 1 },
       { id: 'job_b', state: 'failed', error: 'server_error', done: 0 },
@@ -289,9 +289,9 @@ describe('a result writer with several jobs', () => {
   })
 
   test('never commits more than a thousand changes together', async () => {
-    const { recorder, progress } = await createWriter(3_100)
-    for (let n = 1; n <= 3_000; n++) void recorder.add(result(n))
-    await recorder.flushed()
+    const { writer, progress } = await createWriter(3_100)
+    for (let n = 1; n <= 3_000; n++) void writer.add(result(n))
+    await writer.flushed()
     expect(progress.map(({ done }) => done)).toEqual([500, 1_500, 2_500, 3_000])
   })
 })
@@ -309,17 +309,14 @@ describe('a result writer that cannot write', () => {
   }
 
   test('retries each second without loss and blocks progress meanwhile', async () => {
-    const { recorder, clock, database, progress, failures, loggedErrors } = await createWriter(
-      200,
-      {
-        retryStorageErrors: true,
-      },
-    )
+    const { writer, clock, database, progress, failures, loggedErrors } = await createWriter(200, {
+      retryStorageErrors: true,
+    })
     const disk = fullDisk(database)
-    const adding = recorder.add(result(1))
+    const adding = writer.add(result(1))
     await clock.advance(50)
-    for (let n = 2; n <= 150; n++) void recorder.add(result(n))
-    const settled = recorder.settled()
+    for (let n = 2; n <= 150; n++) void writer.add(result(n))
+    const settled = writer.settled()
     await clock.advance(5_000)
     expect([await isDone(adding), await isDone(settled)]).toEqual([false, false])
     expect(loggedErrors).toHaveLength(6)
@@ -327,23 +324,23 @@ describe('a result writer that cannot write', () => {
     await clock.advance(1_000)
     await Promise.all([adding, settled])
     expect(progress.map(({ done }) => done)).toEqual([1, 150])
-    expect([failures, await isDone(recorder.settled())]).toEqual([[], true])
+    expect([failures, await isDone(writer.settled())]).toEqual([[], true])
   })
 
   test('stops retrying when it is stopped and reports the jobs', async () => {
-    const { recorder, clock, database, failures } = await createWriter(2, {
+    const { writer, clock, database, failures } = await createWriter(2, {
       retryStorageErrors: true,
     })
     fullDisk(database)
-    const adding = recorder.add(result(1))
+    const adding = writer.add(result(1))
     await clock.advance(2_000)
-    await recorder.stop()
+    await writer.stop()
     await expect(adding).rejects.toThrow('disk is full')
     expect(failures).toMatchObject([['job_a', { message: 'disk is full' }]])
   })
 
   test('counts each result once even if a failed commit was durable', async () => {
-    const { recorder, clock, database, progress } = await createWriter(2, {
+    const { writer, clock, database, progress } = await createWriter(2, {
       retryStorageErrors: true,
     })
     const transaction = database.db.transaction.bind(database.db)
@@ -355,9 +352,9 @@ describe('a result writer that cannot write', () => {
       },
     }
     database.db.transaction = () => failing as never
-    void recorder.add(result(1))
+    void writer.add(result(1))
     await clock.advance(1_050)
-    await recorder.flushed()
+    await writer.flushed()
     expect(progress).toMatchObject([{ done: 1, deliverable: 1 }])
   })
 })
