@@ -57,6 +57,15 @@ const SECOND_LOOK_MS = 3_000
  */
 const SINGLE_CHECK_MS = 3_000
 
+/** A session that has sent QUIT, with the answers that wait for the reply to it. */
+type EndedSession<Q extends ProbeTarget> = {
+  readonly opened: OpenSession
+  readonly probe: SmtpProbe<Q>
+  readonly log: RecipientLog
+  readonly withheld: WithheldOutcomes<Q>
+  readonly isInStep: boolean
+}
+
 /** Outcomes that wait for a second look at their domain. */
 type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
   readonly log: RecipientLog
@@ -219,49 +228,53 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     permits: ConnectionPermits,
     look: SecondLook<Q> | null,
   ): Promise<SessionResult> {
-    const { hosts, reachability } = this.egress
-    const { dialogue, listener } = this.options
-    const signal = this.#signal
+    const { dialogue, listener, single } = this.options
     if (this.#tlsDemand === null && look === null) this.#dialogue = new Dialogue(dialogue, listener)
-    const received = this.#dialogue.asListener
     let opened: Awaited<ReturnType<typeof openSession>>
     try {
       opened = await openSession(this.egress, this.#plan, {
         // No recipient has been named yet, so a drain loses nothing here.
         signal: this.#stop,
-        listener: received,
-        single: this.options.single,
+        listener: this.#dialogue.asListener,
+        single,
         permits,
       })
     } catch (error) {
       permit.release()
       throw error
     }
-    if (!('session' in opened)) {
-      const { otherSessions } = this.rateController
-      permit.release()
-      const drain = Promise.resolve()
-      if ('held' in opened) return { failure: this.#onHeld(opened.held), facts: {}, drain }
-      const { answer } = opened
-      if (answer.kind === 'rejected' && opened.host !== null) {
-        if (isForeignGreeting(answer.reply.text, opened.host)) await this.#checkInterception()
-        const failure = reachability.interceptedOutcome
-        if (failure !== null) return { failure, facts: { asked: false }, drain }
-      }
-      // A server that only refuses a further connection was not asked about these recipients.
-      const isOneTooMany = otherSessions > 0 && isThrottling(opened.answer)
-      const failed = { ...opened, asked: opened.asked && !isOneTooMany }
-      const { host, ip, asked } = failed
-      const failure = this.#openFailed(failed, otherSessions)
-      return { failure, facts: { host, ip, asked }, drain }
+    if ('session' in opened) return this.#runSession(opened, permit, look)
+    const { otherSessions } = this.rateController
+    permit.release()
+    if ('held' in opened)
+      return { failure: this.#onHeld(opened.held), facts: {}, drain: Promise.resolve() }
+    return this.#onNotOpened(opened, otherSessions)
+  }
+
+  async #onNotOpened(opened: OpenFailure, otherSessions: number): Promise<SessionResult> {
+    const drain = Promise.resolve()
+    const { answer, host, ip } = opened
+    if (answer.kind === 'rejected' && host !== null) {
+      if (isForeignGreeting(answer.reply.text, host)) await this.#checkInterception()
+      const failure = this.egress.reachability.interceptedOutcome
+      if (failure !== null) return { failure, facts: { asked: false }, drain }
     }
+    // A server that only refuses a further connection was not asked about these recipients.
+    const isOneTooMany = otherSessions > 0 && isThrottling(answer)
+    const asked = opened.asked && !isOneTooMany
+    const failure = this.#openFailed({ ...opened, asked }, otherSessions)
+    return { failure, facts: { host, ip, asked }, drain }
+  }
+
+  /** Runs the transactions of a session, and decides at its end which answers count. */
+  async #runSession(
+    opened: OpenSession,
+    permit: ConnectionPermit,
+    look: SecondLook<Q> | null,
+  ): Promise<SessionResult> {
     const { session, host } = opened
-    const unsubscribe = onAbort(signal, () => session.close())
-    const { learned } = this.egress
-    const { loaded } = this.#deps
-    const software = softwareIn(session.banner)
-    const server = { operator: this.operator, software, subnet: networkOf(opened.ip) }
-    const log = new RecipientLog(learned, server, received !== null)
+    const unsubscribe = onAbort(this.#signal, () => session.close())
+    const log = this.#createLog(opened)
     const probe = new SmtpProbe(this, opened, log)
     const withheld = new WithheldOutcomes<Q>()
     this.#withheld = withheld
@@ -269,13 +282,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     let drain = Promise.resolve()
     let isInStep = false
     try {
-      if (loaded !== null) await loaded
-      const learning = learned.load()
-      if (learning !== null) await learning
-      if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
-        session.stopPipelining()
-        this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
-      }
+      await this.#prepareSession(opened)
       end = await probe.run(look)
     } finally {
       drain = probe.quit().finally(() => {
@@ -284,32 +291,56 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       })
       this.#deps.onDrain(drain)
       isInStep = await session.inStep
-      // A proxy of the network proves nothing about the domains and the hosts.
-      if (this.#isSuspicious(opened, withheld)) await this.#checkInterception()
-      const intercepted = reachability.interceptedOutcome
-      const isGenuine = isInStep && intercepted === null
       if (isInStep && end?.isClean === true) {
         this.rateController.succeeded()
         opened.permit.succeeded()
       }
-      if (isGenuine) log.conclude()
-      probe.concludeTests(isGenuine)
-      if (log.hasRefusals && isGenuine && !this.options.single) await this.#otherTests(log)
-      this.#withheld = null
-      const retried = await withheld.conclude(session.inStep, signal, one => {
-        if (intercepted === null) this.#settle(one, log)
-        else this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
-      })
-      if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
+      await this.#concludeSession({ opened, probe, log, withheld, isInStep })
     }
-    const isRetried = end.isRetried || (!isInStep && session.pipelining)
-    if (!isInStep && session.pipelining) this.stopPipelining(host)
+    const isOutOfStep = !isInStep && session.pipelining
+    if (isOutOfStep) this.stopPipelining(host)
     return {
       failure: isInStep ? end.failure : (end.failure ?? OUT_OF_STEP),
       facts: probe.facts,
       drain,
-      isRetried,
+      isRetried: end.isRetried || isOutOfStep,
     }
+  }
+
+  #createLog({ session, ip }: OpenSession): RecipientLog {
+    const software = softwareIn(session.banner)
+    const server = { operator: this.operator, software, subnet: networkOf(ip) }
+    return new RecipientLog(this.egress.learned, server, this.#dialogue.asListener !== null)
+  }
+
+  /** Waits for what other processes know, and selects how commands are sent. */
+  async #prepareSession({ session, host }: OpenSession): Promise<void> {
+    const { learned, hosts } = this.egress
+    const { loaded } = this.#deps
+    if (loaded !== null) await loaded
+    const learning = learned.load()
+    if (learning !== null) await learning
+    if (!session.pipelining || !(this.#isLockStep || hosts.isOutOfStep(host))) return
+    session.stopPipelining()
+    this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)
+  }
+
+  /** Emits the answers of a session that count, after the tests that explain them. */
+  async #concludeSession({ opened, probe, log, withheld, isInStep }: EndedSession<Q>) {
+    const { reachability } = this.egress
+    // A proxy of the network proves nothing about the domains and the hosts.
+    if (this.#isSuspicious(opened, withheld)) await this.#checkInterception()
+    const intercepted = reachability.interceptedOutcome
+    const isGenuine = isInStep && intercepted === null
+    if (isGenuine) log.conclude()
+    probe.concludeTests(isGenuine)
+    if (log.hasRefusals && isGenuine && !this.options.single) await this.#otherTests(log)
+    this.#withheld = null
+    const retried = await withheld.conclude(opened.session.inStep, this.#signal, one => {
+      if (intercepted === null) this.#settle(one, log)
+      else this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
+    })
+    if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
   }
 
   async #checkInterception(): Promise<void> {
