@@ -16,7 +16,7 @@ import type { ProbeDeps } from './egress.ts'
 import { HostLookups } from './host-lookups.ts'
 import type { EgressState } from './mx-group-state.ts'
 import { getLimitDivisor, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
-import { type DialGroup, NO_RESPONSE_MS } from './outbound-reachability.ts'
+import { type DialGroup, type DialResult, NO_RESPONSE_MS } from './outbound-reachability.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
 import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor, PROXY_FAULT } from './probe-outcome.ts'
 
@@ -101,6 +101,12 @@ function lookupFailure(host: string, failure: DnsFailure): RecipientOutcome {
   if (failure.isOurs) return NO_DESCRIPTOR
   const why = isNegative(failure) ? 'no-address' : 'dns'
   return noResponse(why, 'connect', `${host}: ${failure.detail ?? failure.fault}`)
+}
+
+type DialTimer = {
+  readonly cancel: () => void
+  /** The time after which it ended the dial, in ms; null if it did not. */
+  readonly endedAfterMs: number | null
 }
 
 /** Tries the addresses of hosts until one of them opens a session. */
@@ -240,28 +246,16 @@ class SessionOpener {
   }
 
   async #dial(host: string, ip: string, hasMore: () => boolean): Promise<Duplex | null> {
-    const { clock, smtpPort, timeouts, egress } = this.#deps
-    const { signal, single } = this.#options
-    const { reachability } = this.#egress
+    const { smtpPort, egress } = this.#deps
+    const { signal } = this.#options
     const limit = new CallbackAbortController()
     const giveUp = () => limit.abort()
-    const onDialEnd = reachability.dial(this.#dialGroup, giveUp)
+    const onDialEnd = this.#egress.reachability.dial(this.#dialGroup, giveUp)
     if (typeof onDialEnd !== 'function') {
       this.note(onDialEnd, host, ip, false)
       return null
     }
-    const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#plan) : 1)
-    // Another address, such as one of IPv6, may become known during the dial.
-    const shareMs = single ? connectMs / CONNECT_TIME_SHARES : connectMs
-    let timedOutMs = 0
-    const timeOut = (afterMs: number) => {
-      timedOutMs = afterMs
-      limit.abort()
-    }
-    let cancel = clock.after(shareMs, () => {
-      if (shareMs === connectMs || hasMore()) return timeOut(shareMs)
-      cancel = clock.after(connectMs - shareMs, () => timeOut(connectMs))
-    })
+    const timer = this.#startTimer(hasMore, giveUp)
     const unsubscribe = onAbort(signal, giveUp)
     const target = { ip, port: smtpPort, host }
     try {
@@ -272,28 +266,70 @@ class SessionOpener {
       return socket
     } catch (error) {
       // A timer that is late shows a suspension.
-      cancel()
-      const ownLimit = this.#ownLimitOf(error, target)
-      const isOurs = signal.aborted || ownLimit !== null || wasSuspended(clock, this.#startedAt)
-      onDialEnd(isOurs ? 'given-up' : 'failed')
-      if (!isOurs && !single) await orOnAbort(reachability.findCause(), signal, undefined)
-      const detail =
-        timedOutMs > 0 ? `no answer within ${formatDuration(timedOutMs)}` : errorMessage(error)
-      // Nothing was sent, and the other family of addresses may have a route.
-      if (hasNoRoute(error)) this.#addresses--
-      // A list waits for a busy proxy. If it fails for all hosts, the port counts as blocked.
-      const isBusyProxy = !single && isProxyFault(error)
-      const refused = isBusyProxy ? PROXY_FAULT : noResponse('connect', 'connect', detail)
-      const answer = ownLimit ?? refused
-      // If the outbound port is blocked, the address is not marked as failed.
-      const isHostDown = !isOurs && !isBusyProxy && reachability.blockedOutcome === null
-      if (isHostDown) this.#egress.hosts.failed(ip, answer)
-      this.note(answer, host, ip)
+      timer.cancel()
+      await this.#dialFailed(error, target, onDialEnd, timer.endedAfterMs)
       return null
     } finally {
-      cancel()
+      timer.cancel()
       unsubscribe()
     }
+  }
+
+  /**
+   * Ends a dial after the connect time. A dial of a single verification has only a share of it if
+   * there is another address, such as one of IPv6, which may become known during the dial.
+   */
+  #startTimer(hasMore: () => boolean, endDial: () => void): DialTimer {
+    const { clock, timeouts } = this.#deps
+    const { single } = this.#options
+    const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#plan) : 1)
+    const shareMs = single ? connectMs / CONNECT_TIME_SHARES : connectMs
+    let endedAfterMs: number | null = null
+    const end = (afterMs: number) => {
+      endedAfterMs = afterMs
+      endDial()
+    }
+    let cancel = clock.after(shareMs, () => {
+      if (shareMs === connectMs || hasMore()) return end(shareMs)
+      cancel = clock.after(connectMs - shareMs, () => end(connectMs))
+    })
+    return {
+      cancel: () => cancel(),
+      get endedAfterMs() {
+        return endedAfterMs
+      },
+    }
+  }
+
+  /** Notes the outcome of a dial that failed, once it is known whether that is the fault of its host. */
+  async #dialFailed(
+    error: unknown,
+    target: Target,
+    onDialEnd: (result: DialResult) => void,
+    endedAfterMs: number | null,
+  ): Promise<void> {
+    const { signal, single } = this.#options
+    const { reachability, hosts } = this.#egress
+    const { host, ip } = target
+    const ownLimit = this.#ownLimitOf(error, target)
+    const isOurs =
+      signal.aborted || ownLimit !== null || wasSuspended(this.#deps.clock, this.#startedAt)
+    onDialEnd(isOurs ? 'given-up' : 'failed')
+    if (!isOurs && !single) await orOnAbort(reachability.findCause(), signal, undefined)
+    // Nothing was sent, and the other family of addresses may have a route.
+    if (hasNoRoute(error)) this.#addresses--
+    // A list waits for a busy proxy. If it fails for all hosts, the port counts as blocked.
+    const isBusyProxy = !single && isProxyFault(error)
+    const detail =
+      endedAfterMs === null
+        ? errorMessage(error)
+        : `no answer within ${formatDuration(endedAfterMs)}`
+    const refused = isBusyProxy ? PROXY_FAULT : noResponse('connect', 'connect', detail)
+    const answer = ownLimit ?? refused
+    // If the outbound port is blocked, the address is not marked as failed.
+    const isHostDown = !isOurs && !isBusyProxy && reachability.blockedOutcome === null
+    if (isHostDown) hosts.failed(ip, answer)
+    this.note(answer, host, ip)
   }
 
   /** Returns the outcome of a dial that a limit of this machine prevented, else null. */
@@ -328,8 +364,7 @@ export async function startTls(
   signal: AbortSignal,
 ): Promise<RecipientOutcome | null> {
   const started = await session.starttls(socket => deps.egress.dial.secure(socket, host, signal))
-  if (isFailure(started)) return outcomeFor('starttls', started)
-  if (started.code !== 220) return outcomeFor('starttls', started)
+  if (isFailure(started) || started.code !== 220) return outcomeFor('starttls', started)
   const ehlo = await session.ehlo(deps.egress.helo)
   return isFailure(ehlo) || ehlo.code !== 250 ? outcomeFor('ehlo', ehlo) : null
 }

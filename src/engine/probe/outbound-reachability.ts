@@ -28,8 +28,8 @@ const SUSPICIOUS_AFTER = 2
  */
 const CONFIRMED_AFTER = 5
 /**
- * How long the port counts as open after a successful dial. Meanwhile failed dials are suspicious
- * only if no other opens.
+ * How long the port counts as open after a successful dial. In that time, failed dials are
+ * suspicious only if no other opens.
  */
 const OPEN_MS = HOUR
 /** After a failed dial, one that opens within this time shows that only its host is down. */
@@ -50,7 +50,7 @@ const PROBING_MS = 2 * SECOND
 export type DialGroup = { readonly set: string }
 
 /** The result of a dial; `given-up` means that we aborted it, so it is no evidence. */
-type DialResult = 'opened' | 'failed' | 'given-up'
+export type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
  * Tracks whether one egress can reach mail servers at all. Many hosters drop outbound traffic to
