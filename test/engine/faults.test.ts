@@ -12,7 +12,7 @@ import { throwOnce, variedList } from '../support/faults.ts'
 import { knows, users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
-const LOOKUPS = ['primaryFor', 'ranked', 'row', 'prober', 'availableFor', 'mayAsk'] as const
+const LOOKUPS = ['primaryFor', 'ranked', 'limitsFor', 'prober', 'availableFor', 'mayAsk'] as const
 const METHODS = [
   ...LOOKUPS.map(name => [name, EgressPool.prototype] as const),
   ['takesAny', EgressPool.prototype],

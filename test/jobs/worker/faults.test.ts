@@ -14,7 +14,7 @@ import { createTestWorker } from '../../support/worker.ts'
 
 /** What throws, by the class that it belongs to. */
 const BOTH = [
-  ['the egress look-up', EgressPool.prototype, ['primaryFor', 'ranked', 'row', 'prober']],
+  ['the egress look-up', EgressPool.prototype, ['primaryFor', 'ranked', 'limitsFor', 'prober']],
   ['the egress look-up', EgressPool.prototype, ['availableFor', 'mayAsk', 'isDeprioritised']],
   ['the egress look-up', EgressPool.prototype, ['uncertainForMs']],
   ['the rate control', RateController.prototype, ['start', 'succeeded', 'onReply']],
