@@ -1,4 +1,9 @@
-import { cleanAddress, withoutJson, withoutLabel } from '../engine/address/address.ts'
+import {
+  cleanAddress,
+  withoutFormula,
+  withoutJson,
+  withoutLabel,
+} from '../engine/address/address.ts'
 import { isPlaceholder } from '../engine/address/placeholder.ts'
 import { findAddresses } from '../engine/address/several.ts'
 import { type NameHint, nameHint } from './header-names.ts'
@@ -47,9 +52,9 @@ export const hasAt = (cell: string): boolean => AT.test(cell)
 export const isBlank = (cell: string): boolean =>
   /^[\s[\]{}]*(?:"[^"]*"\s*:\s*[[{]\s*)?$/.test(cell)
 
-/** Returns a cell without surrounding space, quotes and marks of JSON. */
+/** Returns a cell without surrounding space, quotes, and marks of JSON or of a formula. */
 export const unwrapItem = (cell: string): string =>
-  withoutJson(cell.trim()).replace(/^(["'])([^"'\s]*)\1$/, '$2')
+  withoutFormula(withoutJson(cell.trim())).replace(/^(["'])([^"'\s]*)\1$/, '$2')
 
 /** Statistics of one column over the sample rows. */
 export type ColumnFacts = {

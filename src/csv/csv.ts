@@ -2,7 +2,7 @@ import { isBlank } from './column.ts'
 import type { ListDialect } from './dialect.ts'
 import { ListDecoder } from './encoding.ts'
 import { COLUMNS_MAX, type ListRecord, RecordReader } from './record.ts'
-import { addRows, type ListRow } from './rows.ts'
+import { addRows, findTable, type ListRow } from './rows.ts'
 
 /** Public interface of this folder: reading and writing lists. */
 export {
@@ -140,6 +140,7 @@ async function* readRows(
   // The brackets of a JSON array are no rows.
   const isEmpty = dialect.allAddresses === 'cells' ? isBlank : isWhiteSpace
   const blanks = new BlankRun()
+  let table = dialect
   let row = 0
   let isHeaderPending = dialect.header !== null
   for await (const records of readRecords(source, dialect)) {
@@ -148,9 +149,10 @@ async function* readRows(
       if (isHeaderPending) isHeaderPending = false
       else if (!record.cells.every(isEmpty)) {
         for (const blank of blanks.end()) {
-          if (row > 0 || dialect.header !== null) addRows(rows, blank, ++row, dialect)
+          if (row > 0 || dialect.header !== null) addRows(rows, blank, ++row, table)
         }
-        addRows(rows, record, ++row, dialect)
+        table = findTable(record, table)
+        addRows(rows, record, ++row, table)
       } else if (dialect.countsBlankRows === true && record.cells.length > 1) blanks.add(record)
     }
     yield rows

@@ -120,7 +120,7 @@ function detectSample(head: Uint8Array, options: DetectOptions): Sample {
   const foreign = findForeignText(text)
   if (foreign !== null) throw new EvError('bad_input', foreign)
   const layout = bestLayout(text, { ...options, complete })
-  const isJson = JSON_OBJECTS.test(text)
+  const isJson = JSON_RECORDS.test(text)
   if (isJson && (SECOND_KEY.test(text) || !isOnlyAddresses(layout))) {
     throw new EvError('bad_input', JSON_LIST)
   }
@@ -149,12 +149,12 @@ function isDelimiter({ header, rows, width }: CsvLayout, character: string): boo
   return columns > 1 && rows.length > 0 && rows.every(row => countIn(row) === columns)
 }
 
-/** Objects, or an array of them; also one per line. */
-const JSON_OBJECTS = /^\s*(?:\[\s*)?\{\s*"[^"]*"\s*:/
+/** Objects, or an array of them or of arrays; also one per line. */
+const JSON_RECORDS = /^\s*(?:(?:\[\s*)?\{\s*"[^"]*"\s*:|\[\s*\[)/
 /** A key after a comma: an object has more than an address. */
 const SECOND_KEY = /,\s{0,100}"(?:[^"\\]|\\.){0,100}"\s{0,100}:/s
 const JSON_LIST =
-  'The list has JSON objects, which are not read. Save it as CSV, or as an array of addresses.'
+  'The list has JSON objects or nested arrays, which are not read. Save it as CSV, or as an array of addresses.'
 
 function toDialect(
   { encoding, bom, layout }: Sample,

@@ -90,7 +90,7 @@ export const CELL_LINE_BREAKS_MAX = 1_000
  *
  * A CSV parser reads from an unmatched opening quote to the next quote, however many rows lie
  * between. Here a cell counts as quoted only if a quote before a delimiter, a line break or the end
- * of the text closes it. `""` is a quote. A bare quote inside is data if the cell still closes on
+ * of the text closes it. Blanks around the quotes are skipped, and `""` is a quote. A bare quote inside is data if the cell still closes on
  * the line where it starts. Otherwise the opening quote itself is data, and the cell ends where an
  * unquoted cell would.
  *
@@ -222,11 +222,14 @@ export class RecordSplitter {
     while (at < text.length) {
       const isQuote = this.#isQuoteAt(at)
       hasQuote ||= isQuote
-      if (isQuote && at !== start && text.charCodeAt(at - 1) !== this.#delimiter) {
+      const opening = isQuote ? this.#startOfQuoted(at, start) : at
+      if (opening === NONE) {
         at = search(pattern, text, at + 1)
         continue
       }
-      const cell = isQuote ? this.#readQuoted(at, scan) : this.#readEscaped(at, copied, scan)
+      const cell = isQuote
+        ? this.#readQuoted(opening, at, scan)
+        : this.#readEscaped(at, copied, scan)
       if (cell === 'unfinished') return null
       if (cell === 'record-ends') break
       if (cell.text !== null) {
@@ -249,17 +252,17 @@ export class RecordSplitter {
     }
   }
 
-  /** Reads the cell that starts with the quote at `start`. */
-  #readQuoted(start: number, scan: Scan): ReadCell | 'unfinished' {
+  /** Reads the cell at `start` whose first character, beside blanks, is the quote at `open`. */
+  #readQuoted(start: number, open: number, scan: Scan): ReadCell | 'unfinished' {
     const text = this.#text
     // In a list of apostrophes, a quotation mark is data.
-    const closing = text[start] === this.#quote ? this.#closingQuote(start, scan) : NONE
+    const closing = text[open] === this.#quote ? this.#closingQuote(open, scan) : NONE
     if (closing === UNFINISHED) return 'unfinished'
     if (closing === NONE) {
-      const end = this.#endOfPlainCell(start)
+      const end = this.#endOfPlainCell(open)
       return { start, end, text: text.slice(start, end), isQuoted: false }
     }
-    const inner = text.slice(start + 1, closing)
+    const inner = text.slice(open + 1, closing)
     const end = this.#skipBlanks(closing + 1)
     return {
       start,
@@ -401,14 +404,29 @@ export class RecordSplitter {
   }
 
   /**
+   * Returns the start of the cell of which the quote at `open` is the first character, beside
+   * spaces and tabs; NONE if the quote is inside of a cell.
+   */
+  #startOfQuoted(open: number, recordStart: number): number {
+    let start = open
+    while (start > recordStart && this.#isBlankAt(start - 1)) start -= 1
+    const isFirst = start === recordStart || this.#text.charCodeAt(start - 1) === this.#delimiter
+    return isFirst ? start : NONE
+  }
+
+  #isBlankAt(at: number): boolean {
+    const code = this.#text.charCodeAt(at)
+    return code !== this.#delimiter && (code === SPACE || code === TAB)
+  }
+
+  /**
    * Returns the index of the first character from `at` on that is the delimiter or neither a space
    * nor a tab.
    */
   #skipBlanks(at: number): number {
-    for (let i = at; ; i += 1) {
-      const code = this.#text.charCodeAt(i)
-      if (code === this.#delimiter || (code !== SPACE && code !== TAB)) return i
-    }
+    let next = at
+    while (this.#isBlankAt(next)) next += 1
+    return next
   }
 
   /**

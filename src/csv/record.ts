@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
+import { hasAt } from './column.ts'
 import {
   countCells,
   type RawRecord,
@@ -67,8 +68,10 @@ export class RecordReader {
       if (cells === undefined) return { line, ending, cells: record.text.split(this.#delimiter) }
       const inner =
         this.#isQuotedByLine || cells.length === 1 ? this.#parseLine(cells, line) : cells
-      // One line of a list may be quoted as a cell. Then it has all cells of a row.
-      const isLine = this.#isQuotedByLine || inner.length === this.#width
+      // One line of a list may be quoted as a cell. Then it has all cells of a row, and an address,
+      // which a sentence below the rows does not have.
+      const isRow = inner.length === this.#width && inner.some(hasAt)
+      const isLine = this.#isQuotedByLine || isRow
       return { line, ending, cells: isLine ? inner : cells }
     })
   }

@@ -11,8 +11,8 @@ export type ListRow = {
   readonly line: number
   readonly cells: readonly string[]
   /**
-   * The cell of the address column, or one address of it; '' if the row has none, or is a header
-   * that is repeated between the rows.
+   * The cell of the address column, or one address of it; '' if the row has none, or is a comment or
+   * a header between the rows.
    */
   readonly text: string
 }
@@ -28,7 +28,7 @@ export function addRows(
   const { column, columnName, allAddresses } = dialect
   if (allAddresses === undefined) {
     const cell = cells[column] ?? ''
-    rows.push({ row, line, cells, text: isColumnName(cell, columnName) ? '' : cell })
+    rows.push({ row, line, cells, text: isLabel(cell, columnName) ? '' : cell })
   } else if (allAddresses === 'cells') {
     const [only = ''] = cells
     const isOrdinary = cells.length === 1 && ORDINARY.test(only)
@@ -39,6 +39,27 @@ export function addRows(
     for (const text of texts.length > 0 ? texts : ['']) rows.push({ row, line, cells, text })
   }
 }
+
+/**
+ * Returns the dialect of the rows from a record on: its column is another one if the record is the
+ * header of a further table, in which the address column has another place.
+ */
+export function findTable({ cells }: ListRecord, dialect: ListDialect): ListDialect {
+  const { column, columnName, header } = dialect
+  if (header === null || columnName === null || hasAt(cells[column] ?? '')) return dialect
+  const other = cells.indexOf(columnName)
+  if (other === -1 || other === column || nameHint(columnName) === 'none') return dialect
+  const names = cells.filter(cell => cell !== '' && header.includes(cell))
+  const isHeader = names.length >= NAMES_MIN && !cells.some(hasAt)
+  return isHeader ? { ...dialect, column: other, addressColumns: [other] } : dialect
+}
+
+/** A row may have one or two column names as values, such as `Email` for a way of contact. */
+const NAMES_MIN = 3
+
+/** Returns true if a cell in place of an address is a column name, or a comment between the rows. */
+const isLabel = (cell: string, columnName: string | null) =>
+  isColumnName(cell, columnName) || (cell.startsWith('#') && !hasAt(cell))
 
 /**
  * Returns true if a cell of a list with a header has the name of the address column, or another
@@ -70,7 +91,12 @@ function toRecipients({ line, cells }: ListRecord, row: number): ListRow[] {
     else for (const text of splitAddresses(cell)) rows.push({ text, cells: [text] })
   }
   rows[0]?.cells.push(...leading)
-  return rows.map(one => ({ row, line, cells: one.cells, text: one.text }))
+  return rows.map(one => ({
+    row,
+    line,
+    cells: one.cells,
+    text: isLabel(one.text, null) ? '' : one.text,
+  }))
 }
 
 /** Returns the texts of the address columns: any in the first one, addresses in the others. */
@@ -83,7 +109,7 @@ function findTexts(
     const isBeyond = header === null && index >= width
     const isTaken =
       index === column
-        ? !isBlank(cell) && !isColumnName(cell, columnName)
+        ? !isBlank(cell) && !isLabel(cell, columnName)
         : (isBeyond || addressColumns.includes(index)) && hasAt(cell)
     return isTaken ? splitAddresses(cell) : []
   })

@@ -230,6 +230,7 @@ describe('the address column', () => {
       {},
       /JSON objects/,
     ],
+    ['nested arrays of JSON', '[["Ann","ann@one.test"],["Bob","bob@two.test"]]', {}, /nested arr/],
     ['JSON objects below a key', '{"data":[{"email":"ann@one.test","id":1}]}', {}, /JSON objects/],
     ['carets', 'name^email\nAnn^ann@one.test\nBob^bob@two.test\n', {}, /separated by \^, which/],
     ['tildes', 'name~email\nAnn~ann@one.test\nBob~bob@two.test\n', {}, /separated by ~, which/],
@@ -408,12 +409,13 @@ describe('quotes escaped with a backslash', () => {
 test('one line that is quoted as a cell is a row if it has all its cells', async () => {
   const plain = 'A,ann@one.test,x\n'.repeat(5)
   const { rows } = await read(
-    `name,email,note\n${plain}"Lee, B",,\n"B,bob@two.test,""x, y"""\n"a, b"\n`,
+    `name,email,note\n${plain}"Lee, B",,\n"B,bob@two.test,""x, y"""\n"a, b"\n"(c) A, Inc., all rights"\n`,
   )
   expect(rows.slice(5).map(row => row.cells)).toEqual([
     ['Lee, B', '', ''],
     ['B', 'bob@two.test', 'x, y'],
     ['a, b'],
+    ['(c) A, Inc., all rights'],
   ])
 })
 

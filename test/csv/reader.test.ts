@@ -57,6 +57,36 @@ describe('the rows of a list', () => {
     }
   })
 
+  test('have no address if they are comments', async () => {
+    for (const text of [
+      'a@one.test\n# gone\nb@one.test\n',
+      'email,x\na@one.test,1\n#gone\nb@one.test,2\n',
+    ]) {
+      const [rows] = await batches(text)
+      expect(rows?.map(row => row.text)).toEqual(['a@one.test', '', 'b@one.test'])
+    }
+  })
+
+  test('have their address where the header of their table has it', async () => {
+    const [rows] = await batches(
+      'Name,Role,Email\nA,x,a@one.test\nB,Email,\n\n3. Activities\nName,Email,Join,Role\nC,c@one.test,1,x\nName,Role,Email\nD,x,d@one.test\n',
+    )
+    expect(rows?.map(row => row.text)).toEqual([
+      'a@one.test',
+      '',
+      '',
+      '',
+      'c@one.test',
+      '',
+      'd@one.test',
+    ])
+  })
+
+  test('have the text of a cell that is written as a formula for spreadsheets', async () => {
+    const [rows] = await batches('="1",="a@one.test"\n"=""2, x""","=""b@one.test"""\n')
+    expect(rows?.map(row => row.text)).toEqual(['="a@one.test"', '="b@one.test"'])
+  })
+
   describe('that are blank', () => {
     const find = async (text: string) =>
       (await batches(text)).flat().map(({ row, line, text }) => [row, line, text])

@@ -60,10 +60,26 @@ describe('records without a quote, which are not parsed', () => {
   })
 })
 
+test.each([
+  ['spaces', 'a, "b" ,c', ['a', 'b', 'c']],
+  ['spaces, with a delimiter in the cell', 'a,  "b, ""c""", d', ['a', 'b, "c"', ' d']],
+  ['spaces, with a line break in the cell', ' "a\nb", c', ['a\nb', ' c']],
+  ['tabs', 'a,\t"b,c"\t,d', ['a', 'b,c', 'd']],
+])('%s around the quotes of a cell are no data', (_, text, row) => {
+  expect(cells(`${text}\nx,y`)).toEqual([row, ['x', 'y']])
+})
+
 describe('an unmatched quote', () => {
   test.each([
     ['inside a cell is data', 'a 5" b,c\nd', [['a 5" b', 'c'], ['d']]],
-    ['after a blank is data', 'a, "b" ,c', [['a', ' "b" ', 'c']]],
+    [
+      'after a blank is data',
+      'a, "b,c\nd, "e" f',
+      [
+        ['a', ' "b', 'c'],
+        ['d', ' "e" f'],
+      ],
+    ],
     [
       'that is never closed is data',
       '"a,b\nc,d\ne,f',

@@ -131,6 +131,7 @@ const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['smtp:', text => text.replace(/^smtp:/i, '')], // Proxy addresses of directory exports.
   ['label', withoutLabel],
   ['JSON', withoutJson],
+  ['formula', withoutFormula],
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
@@ -174,6 +175,11 @@ export function withoutJson(text: string): string {
 }
 
 const JSON_MARKS = /^[[{\s]*(?:"[^"]*"\s*:[[{\s]*)?(?=["'])|(?<=["'])[\]}\s]+$/g
+
+/** Removes the formula of `="ann@example.com"`, as exports write texts for spreadsheets. */
+export function withoutFormula(text: string): string {
+  return text.replace(/^="([^"]*)"$/, '$1')
+}
 
 /** Removes the label of `To: ann@example.com`, which is one word and a colon before a space. */
 export function withoutLabel(text: string): string {

@@ -133,6 +133,7 @@ describe('cleanAddress', () => {
     ['"Ann @ Home" <ann@x.test>', ['display name', 'angle brackets']],
     ['[ {"email" : [ "ann@x.test"', ['JSON', 'wrapping quotes']],
     ['"ann@x.test" ]}', ['JSON', 'wrapping quotes']],
+    ['="ann@x.test"', ['formula']],
   ])('finds the address in %j, and names each wrapping once', (pasted, notes) => {
     expect(cleanAddress(pasted)).toMatchObject({ text: 'ann@x.test', notes })
   })
