@@ -231,6 +231,16 @@ test.each([600, 555])('a reply %i says nothing, and is quoted on one line', code
   })
 })
 
+test.each([
+  ['unknown-user.example', 'rejected/no-mail'],
+  ['sender.example', 'blocked/sender'],
+])('the null MX in a reply with 5.1.0 is that of the named domain, %s', (domain, means) => {
+  const text = `Domain ${domain} does not accept mail (nullMX)`
+  const recipient = 'ann@unknown-user.example'
+  const { kind, why } = classifyReply('rcpt', reply(550, text, '5.1.0'), { recipient })
+  expect(`${kind}/${why}`).toBe(means)
+})
+
 describe('names in a reply do not change its meaning', () => {
   const about = { recipient: 'spamhaus@unknown-user.example' }
   test.each([

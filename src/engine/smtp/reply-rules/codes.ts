@@ -24,11 +24,12 @@ export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   },
   {
     ...enhanced('blocked/sender', /^[45]\.(?:1\.[789]|7\.27)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
-    pattern: /^(?!.{0,100}\b(?:recipient|rcpt)\b)/,
+    pattern: /^(?!.{0,100}\b(?:recipient|rcpt)\b|host does not accept mail)/,
   },
   {
     ...enhanced('blocked/sender', /^[45]\.1\.0$/, 'Orange, Titan, Outlook.com'),
-    pattern: /\b(?:domain|host)\b/,
+    // Postfix says 5.1.0 of a null MX of the recipient, whose domain `plainText` removes.
+    pattern: /\b(?:domain|host)\b(?! does not accept mail \(nullmx)/,
   },
   enhanced('no-response/smtputf8', /^[45]\.6\.(?:7|9|10)$/, 'RFC 6531 §3.7.4.2'),
 ]

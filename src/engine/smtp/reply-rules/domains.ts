@@ -39,7 +39,7 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
     'rejected/not-hosted',
     'Postfix, Exim, hMailServer',
     /as a relay|not a gateway|specified domain is not|i cannot deliver mail for|loops? back to (?:myself|me)\b/,
-    /local users? only|not local host|(?<!your )\bmx (?:record )?points? (?:back )?to (?:local ?host|(?:the )?local host|me\b)/,
+    /responded with code nxdomain|local users? only|not local host|(?<!your )\bmx (?:record )?points? (?:back )?to (?:local ?host|(?:the )?local host|me\b)/,
     /(?<!your )mx records? (?:do not |don't )?points? to (?:us|local|non-?exist)|wrong (?:mail )?(?:server|host|mx) for|not point to us/,
     /(?:recipient|rcpt|destination)(?:'s)? domain (?:is |was )?(?:not (?:accepted|allowed|permitted)|rejected|refused|denied)/,
   ),

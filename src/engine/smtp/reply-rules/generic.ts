@@ -89,7 +89,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 3463 §3.4: a part of the mail system',
     /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop|(?:^|[.;:] )(?:the )?dis[ck] (?:is )?full|space (?:left )?on (?:the )?(?:device|dis[ck])(?! for)/,
-    /no route to (?:host|network|destination)|locked by (?:an(?:other)?|other|pop|imap)\b|create (?:user )?output file/,
+    /no route to (?:host|network|destination)|(?:host|network|server) (?:is |was )?unreachable|locked by (?:an(?:other)?|other|pop|imap)\b|create (?:user )?output file/,
     /\b(?:user|account|recipient|alias|virtual|virtual user|address) (?:server|table|map|database|directory) (?:is |was )?(?:unavailable|missing|unknown|does not exist|not found|failure|error)/,
     /(?:mail ?box|directory|ldap|back-?end|user|recipient|account) ?(?:server|store|host|database|storage|service|verification) (?:is |was )?(?:currently |temporarily )?(?:not (?:found|available|reachable)|unavailable|down|offline|unreachable|error|disabled)/,
   ),
@@ -101,6 +101,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     '(no|full) space server',
     'lookup box (closed|refused)',
     'host box missing',
+    'deliver time closed',
   ),
   {
     sentence: phrase('tls (missing|closed|fail)'),
@@ -216,7 +217,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'blocked/policy',
     'mailing lists; postmasters: a recipient that accepts mail from some senders only',
-    /not [io]n [^;]{0,50}\bsenders\b|not (?:a )?(?:member|subscriber)s? of (?:this|the|our) (?:mailing |closed )?(?:list|group)|you are not an? |members only|only members|recipient's (?:filter|rule|setting|policy)|(?:rejected|refused|declined|blocked) by (?:the )?(?:recipient|user)(?!')/,
+    /not [io]n [^;]{0,50}\bsenders\b|not (?:a )?(?:member|subscriber)s? of (?:this|the|our) (?:mailing |closed )?(?:list|group)|you are not an? |members?[- ]only|only members|(?:by|from) (?:an? )?non-?(?:member|subscriber)|non-?(?:member|subscriber)s\b|recipient's (?:filter|rule|setting|policy)|(?:rejected|refused|declined|blocked) by (?:the )?(?:recipient|user)(?!')/,
   ),
   ...says(
     'blocked/sender',
@@ -242,7 +243,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'blocked/sender',
     'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
     /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bmail from\b[^;]{0,40}\bmx\b|\bfrom: ?(?:addresses|address|domain)|provide a valid from/,
-    /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|\baaaa\b|resource record/,
+    /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|(?<!type=)\baaaa\b|resource record/,
   ),
   // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
   ...[

@@ -31,7 +31,18 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     'a recipient that accepts mail from some senders only',
     'receive mail from',
   ),
-  ...says('deferred/busy', 'RFC 3463 §3.3 (x.2.0)', `${BOX} later missing`),
+  ...words(
+    'blocked/policy',
+    'a recipient that accepts some messages only',
+    /\b(?:accept|receiv|tak)(?:e|es|s|ing)? (?:any )?(?:e?-?mails?|messages?) (?:with\b|containing|in html|that )/,
+  ),
+  ...says(
+    'deferred/busy',
+    'RFC 3463 §3.3 (x.2.0)',
+    `${BOX} later missing`,
+    `(fail|not) lookup ${BOX} later`,
+    `${BOX} lookup fail .? later`,
+  ),
   ...says(
     'rejected/disabled',
     'RFC 5248 (x.2.1), sisimai: Suspend',
