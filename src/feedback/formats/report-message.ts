@@ -173,7 +173,8 @@ function parseAbuseReport(text: string, email: Email, sentAt: number): FeedbackI
   const occurredAt = toTime(received) ?? sentAt
   const addresses = recipients.some(address => address !== null) ? recipients : [recipientOf(email)]
   return [...new Set(addresses)]
-    .filter(address => address !== null && !REDACTED.test(address))
+    .filter(address => address !== null)
+    .filter(address => !REDACTED.test(address))
     .slice(0, RECIPIENTS_MAX)
     .map(address => ({ address, kind: 'complained', occurredAt }))
 }
