@@ -106,20 +106,25 @@ export class PermitQueue {
   ): Promise<AcquireResult> {
     const { signal, single } = options
     const dequeue = this.#turns.wait(single)
+    let isAcquired = false
     try {
       // Now that this request waits, it may be its turn.
       let next = 'then' in first ? first : this.#tryAgain(signal, single)
       for (;;) {
         // Nothing else may run between the check of the state and the wait for its change.
         const start = 'then' in next ? await next : next
-        if (!('waitMs' in start) || !this.#mayWait(start, options, giveUpAt)) return start
+        if (!('waitMs' in start) || !this.#mayWait(start, options, giveUpAt)) {
+          isAcquired = 'permit' in start
+          return start
+        }
         if (start.waitMs > 0) await this.#waitForChange(start.waitMs, signal, single)
         next = this.#tryAgain(signal, single)
       }
     } finally {
-      dequeue()
-      // A waiter that yielded to this request may be able to proceed.
-      this.wakeAll()
+      const isLast = dequeue()
+      // A waiter that yielded to this request may be able to proceed. Thousands of requests whose
+      // time is over must not each wake all others.
+      if (isAcquired || isLast) this.wakeAll()
     }
   }
 
@@ -155,10 +160,10 @@ class FairWaitQueue {
   #lists = 0
   #singlesInARow = 0
 
-  /** Adds a waiter; the returned function removes it. */
-  wait(single: boolean): () => void {
+  /** Adds a waiter; the returned function removes it, and returns whether none of its kind is left. */
+  wait(single: boolean): () => boolean {
     this.#count(single, 1)
-    return () => this.#count(single, -1)
+    return () => this.#count(single, -1) === 0
   }
 
   /**
@@ -177,9 +182,10 @@ class FairWaitQueue {
     return this.#singles > 0
   }
 
-  #count(single: boolean, change: number) {
+  #count(single: boolean, change: number): number {
     if (single) this.#singles += change
     else this.#lists += change
+    return single ? this.#singles : this.#lists
   }
 }
 

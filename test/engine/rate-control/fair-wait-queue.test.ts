@@ -56,6 +56,29 @@ describe('lists and single verifications that wait for one operator', () => {
     expect(order).toEqual(['before', 'list'])
   })
 
+  test('a thousand requests that give up one after the other do not each wake all others', async () => {
+    const clock = fakeClock()
+    let timers = 0
+    const after: typeof clock.after = (delayMs, callback) => {
+      timers++
+      return clock.after(delayMs, callback)
+    }
+    const pace = new RateController({ ...ROW, sessionsMax: 1 }, { ...clock, after })
+    const held = startNow(pace)
+    const requests = Array.from({ length: 1_000 }, () => new AbortController())
+    const starts = requests.map(({ signal }) => pace.start(0, signal, true))
+    await drainEventLoop()
+    timers = 0
+    for (const request of requests) {
+      request.abort()
+      await Promise.resolve()
+    }
+    const given = await Promise.all(starts)
+    expect(given.filter(start => 'permit' in start)).toEqual([])
+    expect(timers).toBeLessThan(100)
+    expect(held).toHaveProperty('permit')
+  })
+
   test('a connection is requested if a single verification waits and lists hold all', async () => {
     const { clock, pace } = queue({ sessionsMax: 2, sessionsPerSecond: 1_000 })
     const permits = [startNow(pace), startNow(pace)]
