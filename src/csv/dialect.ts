@@ -76,6 +76,8 @@ export type DetectOptions = {
   complete?: boolean
   /** How error messages name these options; as command-line flags if left out. */
   words?: OptionWords
+  /** A sentence that ends error messages: where else the list may be. */
+  elsewhere?: string
 }
 
 /**
@@ -83,8 +85,13 @@ export type DetectOptions = {
  * found and what to do.
  */
 export function detectDialect(head: Uint8Array, options: DetectOptions = {}): ListDialect {
-  const sample = detectSample(head, options)
-  return toDialect(sample, findColumn(sample.layout, options), options)
+  try {
+    const sample = detectSample(head, options)
+    return toDialect(sample, findColumn(sample.layout, options), options)
+  } catch (error) {
+    if (!(error instanceof EvError) || options.elsewhere === undefined) throw error
+    throw new EvError('bad_input', `${error.message} ${options.elsewhere}`)
+  }
 }
 
 /**

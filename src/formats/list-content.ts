@@ -8,8 +8,8 @@ export type ListContent = {
   readonly format: 'text' | 'gzip' | 'zip' | 'xlsx'
   /** The sheet that is read and the names of all sheets; null if the file is not a workbook. */
   readonly workbook: { readonly sheet: string; readonly sheets: readonly string[] } | null
-  /** Properties that the format determines, so that they are not detected. */
-  readonly known: Pick<DetectOptions, 'encoding' | 'delimiter'>
+  /** Properties that the format determines, so that they are not detected; other sheets. */
+  readonly known: Pick<DetectOptions, 'encoding' | 'delimiter' | 'elsewhere'>
   /** Reads the text from its start. Throws EvError `bad_input` for a damaged file. */
   read(): AsyncIterable<Uint8Array>
 }

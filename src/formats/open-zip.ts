@@ -13,7 +13,7 @@ import {
 } from './list-content.ts'
 import { readSharedStrings } from './shared-strings.ts'
 import { readSheetRows, type SheetRow } from './sheet-rows.ts'
-import { findSheet, type Workbook, WorkbookReader } from './workbook.ts'
+import { findSheet, nameOtherSheets, type Workbook, WorkbookReader } from './workbook.ts'
 
 /** Opens a ZIP archive with one list, or a workbook. Throws EvError `bad_input`. */
 export async function openZip(
@@ -48,7 +48,7 @@ async function openWorkbook(
   return {
     format: 'xlsx',
     workbook: { sheet: sheet.name, sheets: workbook.sheets.map(({ name }) => name) },
-    known: { encoding: 'utf-8', delimiter: ',' },
+    known: { encoding: 'utf-8', delimiter: ',', ...nameOtherSheets(workbook, sheet) },
     read: () =>
       readArchive(path, opened => {
         const rows = readSheet(new WorkbookReader(opened, limit()), workbook, sheet.part)

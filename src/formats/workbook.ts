@@ -126,8 +126,9 @@ export class WorkbookReader {
     const relations: Relation[] = []
     if (part === undefined) return relations
     await parseXml(this.#description(part), {
-      open(name, { Id = '', Type = '', Target = '' }) {
-        if (name !== 'Relationship') return
+      open(name, { Id = '', Type = '', Target = '', TargetMode }) {
+        // The URL of another workbook may have any length and form.
+        if (name !== 'Relationship' || TargetMode === 'External') return
         if (relations.length === RELATIONS_MAX) {
           throw new Error(`a part has more than ${formatNumber(RELATIONS_MAX)} relationships`)
         }
@@ -171,10 +172,22 @@ export function findSheet({ sheets }: Workbook, name: string | undefined): Sheet
       : (sheets.find(sheet => sheet.name === name) ??
         sheets.find(sheet => normalize(sheet.name) === normalize(name)))
   if (found !== undefined) return found
-  const names = sheets.slice(0, NAMES_SHOWN_MAX).map(sheet => sanitizeText(sheet.name, 40))
-  if (sheets.length > names.length) names.push('…')
   throw new EvError(
     'bad_input',
-    `The workbook has no sheet "${sanitizeText(name ?? '', 40)}". Its sheets: ${names.join(', ')}.`,
+    `The workbook has no sheet "${sanitizeText(name ?? '', 40)}". Its sheets: ${joinNames(sheets)}.`,
   )
+}
+
+/** Returns a sentence for messages about a sheet of a workbook that has others, such as a cover. */
+export function nameOtherSheets({ sheets }: Workbook, sheet: Sheet): { elsewhere?: string } {
+  const others = sheets.filter(other => other !== sheet)
+  if (others.length === 0) return {}
+  const name = sanitizeText(sheet.name, 40)
+  return { elsewhere: `This is the sheet "${name}"; others are ${joinNames(others)}.` }
+}
+
+function joinNames(sheets: readonly Sheet[]): string {
+  const names = sheets.slice(0, NAMES_SHOWN_MAX).map(sheet => sanitizeText(sheet.name, 40))
+  if (sheets.length > names.length) names.push('…')
+  return names.join(', ')
 }

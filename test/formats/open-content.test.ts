@@ -393,6 +393,19 @@ describe('a workbook', () => {
     }
   })
 
+  test('may have relationships to any URL outside of it', async () => {
+    const parts = workbookParts({ sheet: textRow('a@a.test') })
+    const show = await previews()
+    for (const url of ['http://[x', `https://x.test/${'a'.repeat(300)}`]) {
+      const link = `<Relationship Id="x" Type="r/link" TargetMode="External" Target="${url}"/>`
+      const name = 'xl/_rels/workbook.xml.rels'
+      const linked = parts[name]?.replace('</Relationships>', `${link}$&`) ?? ''
+      expect(await show(await zipOf({ ...parts, [name]: linked }), PLAIN)).toMatchObject({
+        preview: [['a@a.test']],
+      })
+    }
+  })
+
   test('has its cells in order, the last one of a column', async () => {
     const cells = [
       ['C1', 'c'],

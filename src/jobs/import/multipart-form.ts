@@ -50,6 +50,8 @@ export const AROUND_BYTES_MAX = 128 * 1024
 const FIELDS_MAX = 20
 /** The metadata of a job has up to 27,000 characters of up to three bytes. */
 const FIELD_BYTES_MAX = 96 * 1024
+/** Transfer encodings that leave the bytes of a part as they are (RFC 2045 §6). */
+const UNENCODED = /^(?:7bit|8bit|binary)$/i
 /** Maximum number of headers per part; a browser sends two. */
 const PART_HEADERS_MAX = 20
 
@@ -94,7 +96,10 @@ class Form {
     this.#rules = rules
     this.#parser = openParser(request.headers.get('Content-Type') ?? '', rules)
     this.#parser.on('field', (name, value, _, isCut) => this.#field(name, value, isCut))
-    this.#parser.on('file', (name, part, fileName) => this.#file(name, part, fileName ?? ''))
+    this.#parser.on('file', (name, part, fileName, encoding) => {
+      this.#checkEncoding(encoding)
+      this.#file(name, part, fileName ?? '')
+    })
     this.#parser.on('filesLimit', () => this.#fail('it contains more than one file'))
     this.#parser.on('fieldsLimit', () => this.#fail(`it has more than ${FIELDS_MAX} fields`))
   }
@@ -117,6 +122,12 @@ class Form {
 
   #fail(reason: string) {
     this.#fault ??= malformed(reason)
+  }
+
+  /** RFC 7578 §4.7 allows none, and the bytes of an encoded file would be read as its addresses. */
+  #checkEncoding(encoding: string) {
+    if (UNENCODED.test(encoding)) return
+    this.#fail(`its file has the Content-Transfer-Encoding ${sanitizeText(encoding, 40)}`)
   }
 
   #field(name: string, value: string, isCut: boolean) {

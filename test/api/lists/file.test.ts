@@ -278,6 +278,15 @@ describe('a file is refused', () => {
       400,
       /no file in a field named "file"/,
     ],
+    [
+      'with an encoded file',
+      form([['file', { file: 'a=40a.test\n' }]])
+        .toString()
+        .replace('Content-Type:', 'Content-Transfer-Encoding: quoted-printable\r\nContent-Type:'),
+      FORM,
+      400,
+      /Content-Transfer-Encoding quoted-printable/,
+    ],
     ['that is garbage', 'garbage', FORM, 400, /cannot be read/],
     ['without a boundary', 'x', 'multipart/form-data', 400, /Content-Type has no boundary/],
     ['of JSON', '{}', 'application/json', 415, /multipart\/form-data/],

@@ -56,6 +56,19 @@ describe('POST /v1/verify/file', () => {
     ])
   })
 
+  test('names the other sheets of a workbook if the first one has no addresses', async () => {
+    const { upload } = await createUploadService()
+    for (const cover of [textRow('Customers'), '']) {
+      const response = await upload(await workbookOf({ sheets: { Cover: cover, Äb: SHEET } }))
+      expect([response.status, await response.json()]).toEqual([
+        400,
+        expect.objectContaining({
+          error: expect.stringMatching(/ This is the sheet "Cover"; others are Äb\.$/),
+        }),
+      ])
+    }
+  })
+
   test.each<[string, () => Promise<Uint8Array>, RegExp]>([
     [
       'a decompression bomb',
