@@ -11,8 +11,8 @@ export type ListRow = {
   readonly line: number
   readonly cells: readonly string[]
   /**
-   * The cell of the address column, or one address of it; '' if the row has none, or is a comment or
-   * a header between the rows.
+   * The cell of the address column, or one address of it; '' if the row has none, or is a comment,
+   * a header or a description of the columns.
    */
   readonly text: string
 }
@@ -28,14 +28,14 @@ export function addRows(
   const { column, columnName, allAddresses } = dialect
   if (allAddresses === undefined) {
     const cell = cells[column] ?? ''
-    rows.push({ row, line, cells, text: isLabel(cell, columnName) ? '' : cell })
+    rows.push({ row, line, cells, text: isLabel(cell, row, columnName) ? '' : cell })
   } else if (allAddresses === 'cells') {
     const [only = ''] = cells
     const isOrdinary = cells.length === 1 && ORDINARY.test(only)
     if (isOrdinary) rows.push({ row, line, cells, text: only })
     else for (const one of toRecipients(record, row)) rows.push(one)
   } else {
-    const texts = findTexts(cells, dialect)
+    const texts = findTexts(record, row, dialect)
     for (const text of texts.length > 0 ? texts : ['']) rows.push({ row, line, cells, text })
   }
 }
@@ -57,9 +57,20 @@ export function findTable({ cells }: ListRecord, dialect: ListDialect): ListDial
 /** A row may have one or two column names as values, such as `Email` for a way of contact. */
 const NAMES_MIN = 3
 
-/** Returns true if a cell in place of an address is a column name, or a comment between the rows. */
-const isLabel = (cell: string, columnName: string | null) =>
-  isColumnName(cell, columnName) || (cell.startsWith('#') && !hasAt(cell))
+/**
+ * Returns true if a cell in place of an address is a column name, a comment between the rows, or a
+ * description of the column below its name.
+ */
+const isLabel = (cell: string, row: number, columnName: string | null) =>
+  isColumnName(cell, columnName) ||
+  (!hasAt(cell) &&
+    (cell.startsWith('#') ||
+      (columnName !== null && row <= DESCRIPTIONS_MAX && DESCRIPTION.test(cell))))
+
+/** Qualtrics writes the question and a JSON object below the name of each column. */
+const DESCRIPTIONS_MAX = 2
+/** Several words or JSON, and nothing like a domain, which a malformed address has. */
+const DESCRIPTION = /^(?!.*\.\w).*[\s{]/s
 
 /**
  * Returns true if a cell of a list with a header has the name of the address column, or another
@@ -95,13 +106,14 @@ function toRecipients({ line, cells }: ListRecord, row: number): ListRow[] {
     row,
     line,
     cells: one.cells,
-    text: isLabel(one.text, null) ? '' : one.text,
+    text: isLabel(one.text, row, null) ? '' : one.text,
   }))
 }
 
 /** Returns the texts of the address columns: any in the first one, addresses in the others. */
 function findTexts(
-  cells: readonly string[],
+  { cells }: ListRecord,
+  row: number,
   { column, columnName, addressColumns = [column], header, width }: ListDialect,
 ): string[] {
   return cells.flatMap((cell, index) => {
@@ -109,7 +121,7 @@ function findTexts(
     const isBeyond = header === null && index >= width
     const isTaken =
       index === column
-        ? !isBlank(cell) && !isLabel(cell, columnName)
+        ? !isBlank(cell) && !isLabel(cell, row, columnName)
         : (isBeyond || addressColumns.includes(index)) && hasAt(cell)
     return isTaken ? splitAddresses(cell) : []
   })

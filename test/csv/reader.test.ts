@@ -67,6 +67,15 @@ describe('the rows of a list', () => {
     }
   })
 
+  test('have no address if they describe the columns below their names', async () => {
+    const [rows] = await batches(
+      'EndDate,RecipientEmail\nEnd Date,Recipient Email\n"{""ImportId"":""endDate""}","{""ImportId"":""recipientEmail""}"\n1,a@one.test\n2,b c\n',
+    )
+    expect(rows?.map(row => row.text)).toEqual(['', '', 'a@one.test', 'b c'])
+    const [malformed] = await batches('id,email\n1,a one.test\n2,b\n3,c@one.test\n')
+    expect(malformed?.map(row => row.text)).toEqual(['a one.test', 'b', 'c@one.test'])
+  })
+
   test('have their address where the header of their table has it', async () => {
     const [rows] = await batches(
       'Name,Role,Email\nA,x,a@one.test\nB,Email,\n\n3. Activities\nName,Email,Join,Role\nC,c@one.test,1,x\nName,Role,Email\nD,x,d@one.test\n',
