@@ -48,6 +48,10 @@ const opensmtpd = forProvider(
   'opensmtpd',
   'OpenSMTPD smtp_session.c: an address without an entry in a virtual table',
 )
+const postfix = forProvider(
+  'postfix',
+  'Postfix smtpd_check.c: unverified_recipient_reject_code, 450 unless it is set',
+)
 const sendmail = forProvider('sendmail', 'Sendmail cf/README')
 const qmail = forProvider('qmail', 'qmail-smtpd, chkuser')
 const spectrum = forProvider('charter', 'Spectrum email error codes')
@@ -109,6 +113,12 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   apple('blocked/sender', /\[hme1\]/),
   apple('blocked/policy', /\[(?:cs|hm)\d\d\]/),
   apple('blocked/blocklist', /\[ip\d\d\]|esmtp not accepting connections/),
+  // A gateway defers although the server behind it has refused the recipient for good.
+  postfix(
+    'rejected/no-mailbox',
+    /unverified address: host \S{1,255}(?: \S{1,60})? said: 5\d\d[ -]5\.1\.10?(?![\d.])(?![^;]{0,300}(?:denied|blocked|refused|spam|policy))/,
+    { code: /^450$/, enhanced: /^4\.1\.1$/ },
+  ),
   proofpoint(
     'deferred/busy',
     /recipient address rejected: unverified|address verification in progress/,
