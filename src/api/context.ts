@@ -33,7 +33,10 @@ export type Admitted = {
    * counted in no limit.
    */
   countList(): Promise<void>
-  /** The same for the addresses of a list that is answered at once, as single verifications. */
+  /**
+   * Counts the addresses of a list that is answered at once, in the limit of single verifications.
+   * Throws ApiError if it is reached; the request is then counted in no limit.
+   */
   countAddresses(count: number): Promise<void>
   /** Removes the request from what these counted, since no list was created. */
   uncountList(): void

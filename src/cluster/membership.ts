@@ -50,13 +50,13 @@ export interface Membership {
   /** ID under which it claims items and reserves credits; a new one after an expiry. */
   readonly id: string
   /**
-   * Calls `call` each time this member was expired: others have its claims then. Returns the
+   * Calls `listener` each time this member was expired: others have its claims then. Returns the
    * function that unsubscribes.
    */
   onLost(listener: () => void): () => void
   /**
-   * The same when its heartbeats have been failing for so long that it will soon be expired, as in
-   * a network partition.
+   * Calls `listener` each time the heartbeats have failed for so long that this member will soon be
+   * expired, as in a network partition. Returns the function that unsubscribes.
    */
   onSilent(listener: () => void): () => void
   /** Names of the egresses of all members, sorted, as of the last poll. */

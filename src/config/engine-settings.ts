@@ -204,7 +204,7 @@ export const ENGINE = {
     days,
     90 * DAY,
   ),
-  /** The same for `unknown`, which is mostly trouble that has passed. */
+  /** Age of those that are `unknown`, which is mostly trouble that has passed. */
   externalUnknownMaxAgeMs: setting(
     '--external-unknown-max-age days',
     'maximum age of those that are unknown',

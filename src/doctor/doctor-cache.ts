@@ -41,7 +41,10 @@ export interface DoctorCache {
 
 /** A result older than this is refreshed when it is read. */
 const CACHE_TTL_MS = 10 * MINUTE
-/** The same for a result with a failure: pages say that nothing can be verified until it is fixed. */
+/**
+ * A result with a failure is refreshed earlier, because pages say that nothing can be verified until
+ * it is fixed.
+ */
 const FAILED_TTL_MS = 2 * MINUTE
 /** Each run queries mail servers and blocklists, so limit how often a user can start one. */
 const RUN_INTERVAL_MIN_MS = MINUTE

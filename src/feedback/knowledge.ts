@@ -56,7 +56,7 @@ type EnrolledAccounts = {
   /** When they were read, by the monotonic clock. */
   readonly at: number
   readonly accounts: Promise<ReadonlySet<string>>
-  /** The same once they are read; null until then. */
+  /** The result of `accounts`; null until they are read. */
   known: ReadonlySet<string> | null
 }
 

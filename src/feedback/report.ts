@@ -23,7 +23,7 @@ export type FeedbackReport = {
   readonly fixed: ReportRow
   /** The verdicts by confidence, lowest first: a point of the reliability diagram each. */
   readonly bins: readonly Bin[]
-  /** The same for the fixed confidence. */
+  /** The verdicts by the fixed confidence of their reasons. */
   readonly fixedBins: readonly Bin[]
   readonly outcomes: Outcomes
   readonly reasons: readonly (ReportRow & { readonly reason: string })[]

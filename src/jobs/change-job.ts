@@ -124,7 +124,7 @@ async function deleteHistory(services: ChangeServices, job: Job): Promise<void> 
   await deleteJobHistory(services.database, await reloadJob(services, job))
 }
 
-/** Throws `job_not_found` if the job was deleted meanwhile. */
+/** Throws `job_not_found` if the job was deleted in the meantime. */
 async function reloadJob({ database }: ChangeServices, { id }: Job): Promise<Job> {
   const job = await findJob(database, id)
   if (job === null) throw jobError('job_not_found', { id })

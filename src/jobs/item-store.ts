@@ -163,9 +163,9 @@ async function storeAllRoutes(
  * The state that an item must have for a change to apply; if left out, any state without a result.
  */
 export type Fence =
-  /** The item was not claimed: it has not been routed meanwhile, or was routed just before. */
+  /** The item was not claimed: it has not been routed since it was read, or was routed just before. */
   | { readonly state: 'queued' | 'routed' }
-  /** The member that claimed the item has not expired, and no other has claimed it meanwhile. */
+  /** The member that claimed the item has not expired, and no other has claimed it since. */
   | { readonly state: 'probing'; readonly holder: string }
 
 export type Recorded = {

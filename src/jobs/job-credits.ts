@@ -50,7 +50,7 @@ export async function releaseOrphanedReservations(
   trx: Transaction<Schema>,
   own: OwnReservations = NO_RESERVATIONS,
 ): Promise<number> {
-  // Locked first, or reservations made meanwhile would be lost.
+  // Locked first, or concurrent reservations would be lost.
   await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
     .orderBy('account_id')
     .orderBy('period_start')

@@ -32,7 +32,7 @@ export async function resumeJob(
   const resume = async (trx: Trx) => {
     const now = clock.now()
     const resumed = await reopen(trx, job, { now, needed, creditsPerDay })
-    if (resumed === null) throw await changedMeanwhile(trx, job)
+    if (resumed === null) throw await toChangedError(trx, job)
     if (!('job' in resumed))
       throw creditsExceededError(plan, now, { needed, left: resumed.creditsLeft })
     // Its rows already count as stored.
@@ -51,7 +51,7 @@ export async function resumeJob(
   }
 }
 
-async function changedMeanwhile(trx: Trx, { id }: Job): Promise<OperationError> {
+async function toChangedError(trx: Trx, { id }: Job): Promise<OperationError> {
   const job = await findJob({ db: trx }, id)
   return job === null ? jobError('job_not_found', { id }) : notResumable(job)
 }

@@ -15,7 +15,7 @@ const codeOf = (error: unknown): string =>
  * the database, and those of the process itself.
  */
 const OTHER_FILES = 256
-/** The same at the least: what a process has open before its first connection, and a reserve. */
+/** What a process has open before its first connection to a mail server, and a reserve. */
 const OTHER_FILES_MIN = 40
 
 /** Returns how many open files this number of connections needs, so that none has to wait. */

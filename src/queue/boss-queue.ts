@@ -217,7 +217,7 @@ class BossQueue implements Queue {
 
   async #close(): Promise<void> {
     const consumers = [...this.#consumers.values()]
-    // The tick continues meanwhile: running tasks keep their claims and may enqueue more.
+    // The tick continues: running tasks keep their claims and may enqueue more.
     await Promise.all(consumers.map(consumer => consumer.stop()))
     this.#isShutDown = true
     await Promise.all(consumers.map(consumer => consumer.flushed()))

@@ -56,7 +56,7 @@ type AttemptResult = {
   readonly fastSandboxRetries?: boolean | undefined
   /** End of the attempt, epoch ms. */
   readonly now: number
-  /** The same in steady time. */
+  /** End of the attempt, epoch ms of the steady clock. */
   readonly steadyNow: number
 }
 

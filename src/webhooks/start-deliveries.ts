@@ -30,7 +30,7 @@ export type DeliveryDeps = {
 const KIND = 'deliver'
 /** Maximum webhooks claimed from the queue at a time; most of them wait for a slot. */
 const CLAIMED_MAX = 10_000
-/** The same on a shared database, so that other servers can claim the rest. */
+/** Fewer are claimed on a shared database, so that other servers can claim the rest. */
 const SHARED_CLAIMED_MAX = 500
 
 /** Starts the delivery of events, including deliveries that became due while no service ran. */

@@ -36,7 +36,7 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDeps): 
       deleteExpiredIfDue()
       return outcomes
     },
-    // Requests that arrived meanwhile would fail after the same wait.
+    // Requests that arrived since then would fail after the same wait.
     onFailure: () => 'reject-all',
   })
   function deleteExpiredIfDue(): void {

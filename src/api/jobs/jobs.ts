@@ -134,7 +134,7 @@ function breakdownRoutes(service: JobDeps) {
     const { id } = c.req.valid('param')
     const { action } = c.req.valid('query')
     const counted = await service.breakdowns.get(await loadJob(c, service, id))
-    // Reloads the job: the count of a job that was deleted meanwhile is incomplete.
+    // Reloads the job: the count of a job that was deleted in the meantime is incomplete.
     const data = {
       ...presentBreakdown(await loadJob(c, service, id), counted),
       ...(await projectJob(c, service, counted, action)),

@@ -230,7 +230,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
     const isNew = previousJobId === null
     const counts = isNew ? [] : await service.changes.get(job)
     const found = isNew ? NO_CHANGES : await findChanges(service.database, page)
-    // The counts of a job that was deleted meanwhile are incomplete.
+    // The counts of a job that was deleted in the meantime are incomplete.
     await loadJob(c, service, job.id)
     const data = {
       previous_job_id: previousJobId,

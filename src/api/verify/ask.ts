@@ -219,7 +219,10 @@ export async function applyFeedback(
   return writeAsyncCommit(database, trx => feedback.adjust(trx, accountId, results))
 }
 
-/** The same for one result. An account that is known to have no feedback waits for nothing. */
+/**
+ * Applies the feedback of the account to one result. An account that is known to have no feedback
+ * waits for nothing.
+ */
 export function applyFeedbackToOne(
   c: Context<Env>,
   service: AskDeps,

@@ -139,7 +139,7 @@ class RateCoordinator implements SharedRates, SharedRateDeps {
   }
 
   /**
-   * Processes batches one at a time; entries that become due meanwhile join the next one. Stops at
+   * Processes batches one at a time; entries that become due in that time join the next one. Stops at
    * the first failure.
    */
   async #flushDue(): Promise<void> {

@@ -10,7 +10,7 @@ import { capitalize, time } from '../page/text.ts'
 export const machineNotice = ({ problems }: Pick<MachineStatus, 'problems'>, remedy: Html): Html =>
   html`${problems.map(problem => notice('bad', html`<b>${TITLE}.</b> ${describe(problem)} ${remedy}`))}`
 
-/** The same above a page that verifies. It goes when the problem ends. */
+/** Renders the notice above a page that verifies. It disappears when the problem ends. */
 export const machineBanner = (machine: MachineStatus, isAdmin: boolean): Html => html`
   <div id="machine" hx-get="/overview/machine" hx-trigger="every 10s" hx-swap="outerHTML">
     ${machineNotice(machine, findRemedy(isAdmin))}</div>`
@@ -21,7 +21,7 @@ const findRemedy = (isAdmin: boolean): Html =>
     ? html`See <a href="/doctor">Health</a> for the cause and the fix.`
     : html`Contact the administrator of this service.`
 
-/** The same for the Overview. */
+/** Returns the problems of this machine as items of the Overview. */
 export const machineItems = ({ problems }: MachineStatus, isAdmin: boolean): Item[] =>
   problems.map(problem => ({
     tone: 'bad',

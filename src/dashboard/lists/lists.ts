@@ -197,7 +197,7 @@ function classes({ data, total_emails: total }: ListedJob): Html {
 
 /** Routes that cancel, finish, resume, share and delete a list. */
 function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> {
-  /** Calls the API; if the state of the list has changed meanwhile, its page shows the error. */
+  /** Calls the API; if the state of the list has changed in the meantime, its page shows the error. */
   async function change(
     c: Context<Env>,
     o: {

@@ -41,7 +41,7 @@ export const POOLED = 'a pooler shares its connections between transactions'
 export const USE_SESSION_MODE =
   'Set pool_mode = session in PgBouncer, or connect to the server directly.'
 
-/** A pooler may serve other clients meanwhile, which change the process of a connection. */
+/** A pooler may serve other clients in between, which change the process of a connection. */
 const ROUNDS = 3
 
 type ProcessRow = { readonly id: number }

@@ -101,7 +101,7 @@ export function cachedResolver(
 type CachedResolver = Resolver & {
   /** Clears the cache; the answers of queries in flight are not cached. */
   clear(): void
-  /** Does the same for all answers without records. */
+  /** Removes the answers without records; those of queries in flight are not cached. */
   clearNegative(): void
 }
 

@@ -194,7 +194,7 @@ const TIMEOUT_MS = SECOND
  * 4,000.
  */
 const TRIES_MAX = 5
-/** The same for a query to which a server replied with a temporary error. */
+/** Maximum number of attempts of a query to which a server replied with a temporary error. */
 const TRIES_AFTER_ERROR_MAX = 3
 
 /** Returns the servers in order of attempts, starting over until the maximum is reached. */

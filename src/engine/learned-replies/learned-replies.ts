@@ -68,7 +68,10 @@ export type Server = Pick<LearnedReply, 'operator' | 'software' | 'subnet'>
  * who has changed the texts. They are registrable domains, so that subdomains count once.
  */
 const DOMAINS_MIN = 3
-/** The same for domains of other operators, whose admins may have changed the texts. */
+/**
+ * Domains that prove a text for the servers of other operators, whose admins may have changed the
+ * texts.
+ */
 const SOFTWARE_DOMAINS_MIN = 5
 /** One operator, or one network with many names, cannot teach a text to the servers of others. */
 const SOFTWARE_OPERATORS_MIN = 3
@@ -117,8 +120,9 @@ type Deps = {
 /** What recent sessions said to the recipients of a domain. */
 type Recent = {
   readonly accepted: Set<string>
+  /** The refusals, by recipient. */
   readonly refused: Map<string, ReplyPattern>
-  /** The same for random recipients. */
+  /** The refusals of random recipients. */
   readonly refusedRandoms: Map<string, ReplyPattern>
   /** Loose texts with different numbers for random recipients, which are no error codes. */
   readonly numbered: Set<string>

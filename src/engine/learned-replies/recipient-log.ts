@@ -109,7 +109,10 @@ export class RecipientLog {
     return isOpen ? this.#findAccepted(domain, entries) : null
   }
 
-  /** The same for each domain in a transaction of its own, as far as that shows anything. */
+  /**
+   * Returns a recipient that was accepted before, of each domain with unknown refusals that were the
+   * first replies of a transaction.
+   */
   findWitnesses(): { readonly domain: string; readonly accepted: string }[] {
     return [...this.#refusedDomains].flatMap(domain => {
       const entries = this.#byDomain.get(domain) ?? []

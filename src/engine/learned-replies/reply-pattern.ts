@@ -6,7 +6,7 @@ import { enhancedOf, maskVariables, plainText } from '../smtp/reply-rules/reply-
 export type ReplyPattern = {
   /** Code and masked text, in which short numbers are kept: they may be error codes. */
   readonly exact: string
-  /** The same with all numbers masked. */
+  /** Code and masked text without any number. */
   readonly loose: string
   /** The masked text alone: before RCPT a server may use another code. */
   readonly words: string

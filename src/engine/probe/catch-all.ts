@@ -118,7 +118,7 @@ export class CatchAllCache {
     return this.#names.getOrCreate(domain, create, NAME_TTL_MS)
   }
 
-  /** Does the same as `load` for the domains of targets that need a test at an operator. */
+  /** Calls `load` for the domains of the targets that need a test at an operator. */
   loadFor(targets: readonly ProbeTarget[], operator: string): Promise<void> | null {
     if (this.#loader === null) return null
     const untested = targets.filter(target => hostsAt(target, operator).catchAll === null)

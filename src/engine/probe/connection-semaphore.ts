@@ -21,7 +21,7 @@ export class ConnectionSemaphore {
     return this.#held < this.#max
   }
 
-  /** Does the same without waiting; null if there is no free slot. */
+  /** Takes a slot and returns the function that releases it; null if no slot is free. */
   tryAcquire(): (() => void) | null {
     if (!this.isFree) return null
     this.#held++

@@ -23,8 +23,8 @@ const DOMAINS_MAX = 20_000
 /** Consecutive blocks at RCPT after which a domain counts as blocking, for every recipient. */
 const REFUSALS_MAX = 3
 /**
- * The same for texts that no rule knows: those of one connection, because a recipient that is
- * accepted after them may show that they are not about us.
+ * Consecutive refusals that no rule knows after which a domain counts as blocking: those of one
+ * connection, because a recipient that is accepted after them may show that they are not about us.
  */
 const UNCLEAR_REFUSALS_MAX = 8
 

@@ -206,7 +206,7 @@ export class EgressProber implements EgressState {
     await Promise.allSettled(this.#pendingQuits)
   }
 
-  /** Does the same and aborts a running port probe. Call it when no probe follows. */
+  /** Aborts a running port probe and waits until all connections are closed. No probe may follow. */
   close(): Promise<void> {
     this.reachability.stop()
     return this.idle()

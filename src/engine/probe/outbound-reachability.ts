@@ -64,8 +64,9 @@ export class OutboundReachability {
   #reachedAt = Number.NEGATIVE_INFINITY
   /** When the next dial is allowed, monotonic ms; null if the port does not count as blocked. */
   #closedUntil: number | null = null
+  /** Since when the port has been blocked, epoch ms; null if it does not count as blocked. */
   #closedSince: number | null = null
-  /** The same as monotonic ms. */
+  /** When the port was last found blocked after it was open, monotonic ms. */
   #closedAt = 0
   /** True if waiting tells no more: the port stays blocked, or no probe could decide. */
   #isConfirmed = false

@@ -187,8 +187,8 @@ export async function lookUpRoute(
 }
 
 /**
- * Returns the intended address. Drops an uncertain suggestion if the domain has a mail server, because it is then probably
- * spelled as intended, unless squatters imitate the suggested provider.
+ * Returns the intended address. Drops an uncertain suggestion if the domain has a mail server, because
+ * it is then probably spelled as intended, unless squatters imitate the suggested provider.
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)

@@ -221,7 +221,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
   }
 
-  /** Does the same at the end of a session with one recipient per transaction. */
+  /**
+   * Asks a recipient again of each domain with such refusals, at the end of a session with one
+   * recipient per transaction.
+   */
   async #closeSession(): Promise<void> {
     if (this.#failure !== null) return
     const open = this.#log.findWitnesses()
@@ -356,7 +359,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#session.mail(this.#sender, { smtpUtf8 })
   }
 
-  /** Does the same in lock-step. Returns false if the batch stays pending or is resolved. */
+  /**
+   * Sends RSET if needed, then MAIL, and waits for each reply. Returns false if the batch stays
+   * pending or is resolved.
+   */
   async #startTransaction(smtpUtf8: boolean): Promise<boolean> {
     this.#log.startTransaction()
     const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
@@ -753,7 +759,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return { host, ip, connectMs, tls: this.#session.secured }
   }
 
-  /** The same with the result of the catch-all test of the domain. */
+  /** The facts of this connection with the result of the catch-all test of a domain. */
   #testedFacts(catchAll: boolean | null): ConnectionInfo {
     const { host, ip, connectMs } = this.#opened
     return { host, ip, connectMs, tls: this.#session.secured, catchAll }

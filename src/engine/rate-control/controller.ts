@@ -208,7 +208,7 @@ export class RateController implements PermitSource {
     return this.#recent.refusedShare
   }
 
-  /** The same to plan with, not on the safe side; null while too little is known. */
+  /** The share of refused recipients to expect; null while too little is known to plan with it. */
   get expectedRefusedShare(): number | null {
     return this.#recent.expectedRefusedShare
   }

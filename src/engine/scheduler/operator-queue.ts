@@ -109,7 +109,7 @@ export class OperatorQueue<R> {
     if (batch.rows.length > 0) this.#file(batch)
   }
 
-  /** Does the same for the batch of a task, if it is pending. */
+  /** Lets the batch of a task be taken though it does not fill a connection. */
   markHostsReady(task: ProbeTask): void {
     const batch = this.batchOf(task)
     if (batch !== undefined) this.markReady(batch)

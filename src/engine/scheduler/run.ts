@@ -120,7 +120,7 @@ const ROUTING_MAX = 1_000
 const ROUTING_MIN = 20
 /** Addresses of one domain that are routed together, so that other domains have their turn. */
 const GROUP_MAX = 200
-/** The same in a process that serves requests, where many would block the event loop for long. */
+/** Fewer in a process that serves requests, where many would block the event loop for long. */
 const SERVICE_GROUP_MAX = 50
 /** Addresses after which such a process ends its turn of the event loop: 3 ms. */
 const ROUTED_PER_TURN = 25

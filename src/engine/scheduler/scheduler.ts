@@ -22,7 +22,7 @@ type Gathering = { readonly queue: Queue; readonly at: number }
 
 /** How long addresses that cannot fill a connection wait for more, after the last arrival. */
 const GATHER_MS = 100
-/** The same in a process that serves requests: addresses let them go first, so they arrive slowly. */
+/** Longer in a process that serves requests: addresses let them go first, so they arrive slowly. */
 const SERVICE_GATHER_MS = SECOND
 /** How long addresses wait for more that a connection has returned. */
 const RETURNED_MS = 20

@@ -107,7 +107,7 @@ export class Session {
     return this.#command('rcpt', `RCPT TO:<${to}>`)
   }
 
-  /** Does the same for several recipients. Resolves when all have their reply. */
+  /** Sends RCPT for several recipients. Resolves when all have their reply. */
   rcpts(all: readonly string[]): Promise<(Reply | ConnectionFailure)[]> {
     const lines = all.map(to => `RCPT TO:<${to}>`)
     return this.#connection.commands('rcpt', lines, this.pipelining)

@@ -98,7 +98,10 @@ export const LOOKALIKE_DOMAIN: VerdictTemplate = template(true, false, 'high', 8
  * recipient. It might give it to a blocked client too, which is rare.
  */
 export const LEARNED_REJECTION: VerdictTemplate = template(false, false, 'high', 90, 'TTTF')
-/** The same if only the servers of other domains gave it to a random recipient. */
+/**
+ * For `rejected_email` if no rule knows the text, but the servers of other domains gave it to a random
+ * recipient.
+ */
 export const INFERRED_REJECTION: VerdictTemplate = template(false, false, 'high', 85, 'TTTF')
 
 export type Reason = keyof typeof VERDICT_BY_REASON

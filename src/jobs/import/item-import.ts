@@ -296,7 +296,7 @@ export async function deleteLoadingJobs(
     .execute()
   let deleted = 0
   for (const { id } of loading) {
-    // The job may have been queued meanwhile.
+    // The job may have been queued since.
     if (await deleteJob(database, id, job => job.state === 'loading')) deleted++
   }
   return deleted

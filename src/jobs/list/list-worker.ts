@@ -47,7 +47,7 @@ const SIMULATED_PER_TURN = 25
  * together, so more of them would not save connections.
  */
 const SHARE_PER_CONNECTION = 25
-/** The same over all connections: rows that wait at one member could be probed by another. */
+/** Rows that a member holds at most: those that wait here could be probed by another member. */
 const SHARE_MAX = 5_000
 /** The kind of task that wakes a member for a list. */
 const WAKE_UP = 'list'
@@ -72,9 +72,9 @@ export class ListWorker implements JobWorker {
   readonly #finisher: Loop
   readonly #stopping = new AbortController()
   readonly #abort = new AbortController()
-  /** By ID, the lists whose rows are at the scheduler. */
+  /** By ID, the rows of the lists of a process that has the database alone. */
   readonly #rows = new Map<string, ListRows>()
-  /** The same in a cluster. */
+  /** By ID, the shares of a member of a cluster. */
   readonly #shares = new Map<string, ShareRows>()
   /** Finds rows to claim; null without a cluster, or without egresses. */
   readonly #claimPoll: Loop | null

@@ -87,7 +87,7 @@ async function runSchedule(
     const created = await createRun(deps, schedule, claim, signal)
     writeLog(log, JOB_LOG.scheduleRunStarted, { ...fields, jobId: created.id })
   } catch (error) {
-    // A schedule that was changed meanwhile is run again with the next poll.
+    // A schedule that was changed during its run is run again with the next poll.
     if (error instanceof ClaimLost) return
     const reason = toRunError(error)
     if (reason === null) {

@@ -28,7 +28,10 @@ type JobRates = {
    * and if the job is finished, which deletes them: it may be resumed later.
    */
   measure(job: Pick<Job, 'id' | 'done' | 'finished_at'>): number | null
-  /** The same, to estimate the remaining time: null also if no recent rate is known. */
+  /**
+   * Adds the progress of a job and returns the results per second with which to estimate its
+   * remaining time; null if no recent rate is known.
+   */
   predict(job: Pick<Job, 'id' | 'done' | 'finished_at'>): number | null
 }
 

@@ -385,8 +385,8 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
 }
 
 /**
- * The same for languages that are written without spaces, or with endings on every word: found in
- * the text wherever they stand, the longest first.
+ * The words of languages that are written without spaces, or with endings on every word: they are
+ * found anywhere in the text, the longest first.
  */
 export const UNSPACED: Readonly<Record<string, Lexicon>> = {
   Chinese: {
