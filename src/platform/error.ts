@@ -21,6 +21,10 @@ export class EvError extends Error {
   }
 }
 
+/** Returns the code of any thrown value, such as `ECONNREFUSED`; '' if it has none. */
+export const errorCode = (thrown: unknown): string =>
+  String((thrown as { readonly code?: unknown } | null | undefined)?.code ?? '')
+
 /**
  * Removes what Node adds to the message of a failed file operation: `ENOENT: no such file or
  * directory, open 'list.csv'` becomes `no such file or directory`.

@@ -1,14 +1,14 @@
+import { errorCode } from './error.ts'
+
 /**
  * Whether an operation failed because this process (EMFILE) or the system (ENFILE) has no free file
  * descriptor.
  */
-export const isOutOfDescriptors = (error: unknown): boolean => OUT_OF_DESCRIPTORS.has(codeOf(error))
+export const isOutOfDescriptors = (error: unknown): boolean =>
+  OUT_OF_DESCRIPTORS.has(errorCode(error))
 
 /** The error codes of a missing file descriptor. */
 export const OUT_OF_DESCRIPTORS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE'])
-
-const codeOf = (error: unknown): string =>
-  String((error as { readonly code?: unknown } | null)?.code ?? '')
 
 /**
  * Files and sockets besides connections to mail servers, at their most: 200 DNS queries over TCP,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import { EvError, errorMessage } from '../platform/error.ts'
+import { EvError, errorCode, errorMessage } from '../platform/error.ts'
 import type { HostPlan } from './smtp-host/behaviors.ts'
 import type { HostDeps, MailHost } from './smtp-host/host.ts'
 import type { Tarpit } from './tarpit.ts'
@@ -25,7 +25,7 @@ export async function openLoopbackNetwork(plan: Plan): Promise<LoopbackNetwork> 
     try {
       return await openPorts(plan)
     } catch (cause) {
-      const canRetry = plan.port === 0 && tries < TRIES_MAX && codeOf(cause) === 'EADDRINUSE'
+      const canRetry = plan.port === 0 && tries < TRIES_MAX && errorCode(cause) === 'EADDRINUSE'
       if (!canRetry) throw cannotListen(plan.port, cause)
     }
   }
@@ -102,14 +102,11 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-const codeOf = (error: unknown) =>
-  error instanceof Error && 'code' in error ? error.code : undefined
-
 /** Returns the error for a port that cannot be opened, with a remedy. */
 export function cannotListen(port: number, cause: unknown): EvError {
   const why = errorMessage(cause)
   const sentence =
-    LISTEN_FAULTS[String(codeOf(cause))]?.(port, why) ?? `Cannot start the simulator: ${why}.`
+    LISTEN_FAULTS[errorCode(cause)]?.(port, why) ?? `Cannot start the simulator: ${why}.`
   return new EvError('io', sentence, { cause })
 }
 

@@ -133,11 +133,6 @@ export class OperatorQueue<R> {
     return this.#batches.size === 0
   }
 
-  /** Whether rows are pinned to this egress. */
-  needs(egress: string): boolean {
-    return this.#full.first(egress) !== undefined || this.#partial.first(egress) !== undefined
-  }
-
   /**
    * Removes and returns the recipients of the next connection of an egress, all for one set of MX
    * hosts: first those pinned to it. Empty if nothing may be taken now.

@@ -1,7 +1,7 @@
 import { connect, isIPv4, isIPv6, type NetConnectOpts, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
-import { EvError } from '../../platform/error.ts'
+import { EvError, errorCode } from '../../platform/error.ts'
 import type { AddressFamilies } from '../dns/route.ts'
 
 /** Opens connections to mail servers. */
@@ -66,7 +66,7 @@ const isRoutedIpv4 = (address: string) => isIPv4(address) && !address.startsWith
  * Whether a dial failed at once because this machine has no route to the address: without addresses
  * of its family, or from a source address of the other one.
  */
-export const hasNoRoute = (error: unknown): boolean => NO_ROUTE.has(codeOf(error))
+export const hasNoRoute = (error: unknown): boolean => NO_ROUTE.has(errorCode(error))
 
 /**
  * Whether a dial failed at once because the system has no free local port or no memory for another
@@ -74,7 +74,7 @@ export const hasNoRoute = (error: unknown): boolean => NO_ROUTE.has(codeOf(error
  * IPv6 fails like one without a free port, so `families` tells them apart.
  */
 export function isOutOfPorts(error: unknown, { ip }: Target, families: AddressFamilies): boolean {
-  const code = codeOf(error)
+  const code = errorCode(error)
   if (OUT_OF_PORTS.has(code)) return true
   const isConnect = (error as { readonly syscall?: unknown } | null)?.syscall === 'connect'
   return code === 'EADDRNOTAVAIL' && isConnect && (isIPv4(ip) || families !== 'ipv4')
@@ -84,13 +84,10 @@ export function isOutOfPorts(error: unknown, { ip }: Target, families: AddressFa
  * Whether a proxy reported a failure of its own, such as too many open files (RFC 1928 §6, reply 1).
  * Some proxies report an unreachable host like this too.
  */
-export const isProxyFault = (error: unknown): boolean => codeOf(error) === 'EPROXYFAULT'
+export const isProxyFault = (error: unknown): boolean => errorCode(error) === 'EPROXYFAULT'
 
 /** EADDRINUSE: with a source address, each connection takes a port of its own. */
 const OUT_OF_PORTS: ReadonlySet<string> = new Set(['EADDRINUSE', 'ENOBUFS', 'ENOMEM'])
-
-const codeOf = (error: unknown): string =>
-  String((error as { readonly code?: unknown } | null)?.code ?? '')
 
 const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EAFNOSUPPORT', 'EINVAL'])
 
