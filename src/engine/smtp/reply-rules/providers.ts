@@ -65,6 +65,13 @@ const symantec = forProvider('symantec', 'Symantec.cloud SMTP errors')
 
 /** Rules for the texts of single providers, where the generic rules would be wrong. */
 export const PROVIDER_PHRASES: readonly ReplyRule[] = [
+  // A gateway defers although the server behind it has refused the recipient for good. It comes first,
+  // because the rules below read the words of that server as those of a deferral.
+  postfix(
+    'rejected/no-mailbox',
+    /unverified address: host \S{1,255}(?: \S{1,60})? said: 5\d\d[ -]5\.1\.10?(?![\d.])(?![^;]{0,300}(?:denied|blocked|refused|spam|policy))/,
+    { code: /^450$/, enhanced: /^4\.1\.1$/ },
+  ),
   google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
   // With 5.7.10 this text reports a command sequence error, not a demand for TLS.
   google('no-response/garbage', /smtp protocol violation/, { stage: 'rcpt' }),
@@ -113,12 +120,6 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   apple('blocked/sender', /\[hme1\]/),
   apple('blocked/policy', /\[(?:cs|hm)\d\d\]/),
   apple('blocked/blocklist', /\[ip\d\d\]|esmtp not accepting connections/),
-  // A gateway defers although the server behind it has refused the recipient for good.
-  postfix(
-    'rejected/no-mailbox',
-    /unverified address: host \S{1,255}(?: \S{1,60})? said: 5\d\d[ -]5\.1\.10?(?![\d.])(?![^;]{0,300}(?:denied|blocked|refused|spam|policy))/,
-    { code: /^450$/, enhanced: /^4\.1\.1$/ },
-  ),
   proofpoint(
     'deferred/busy',
     /recipient address rejected: unverified|address verification in progress/,
