@@ -253,6 +253,19 @@ describe('evmail-engine', () => {
     },
   )
 
+  test('says what to do in a bundle without its lists', async () => {
+    const file = join(project('evmail-engine'), 'bundled.js')
+    writeFileSync(file, `import { createEngine } from 'evmail-engine'; createEngine()`)
+    const bundle = await rolldown({ input: file, platform: 'node' })
+    await bundle.write({ dir: join(folder, 'bundle'), entryFileNames: '[name].mjs' })
+    const program = `import('../bundle/bundled.mjs').catch(error => console.log(error.code, error.message))`
+    expect(runIn('evmail-engine', ['-e', program])).toBe(
+      'bad_config The built-in list role.txt of evmail-engine cannot be read: no such file or directory. ' +
+        'If a bundler made this program, mark evmail-engine as external and deploy node_modules with it. ' +
+        'Otherwise, reinstall the package.\n',
+    )
+  })
+
   test('loads fast', () => {
     const program = `
       const { user, system } = process.cpuUsage()

@@ -6,6 +6,7 @@ import {
 } from './address/classifier.ts'
 import type { CustomListName } from './address/custom-list-entry.ts'
 import { keysInFile } from './address/custom-list-file.ts'
+import { checkLists } from './address/name-list.ts'
 import {
   type CustomOperator,
   createMxOperatorReader,
@@ -31,8 +32,9 @@ export type ListLoader = {
   reload(sources?: ListFiles): void
 }
 
-/** Reads and validates the lists. Throws EvError if an entry is invalid. */
+/** Reads and validates the lists. Throws EvError if an entry is invalid or a built-in list is missing. */
 export function openLists(sources: ListFiles): ListLoader {
+  checkLists()
   let current = { sources, ...readLists(sources) }
   return {
     get classifier() {

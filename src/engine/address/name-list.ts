@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { EvError, errorMessage } from '../../platform/error.ts'
 
 /** Built-in lists (tools/bake-lists.mjs): one name per line, ASCII, sorted by bytes. */
 type ListName = 'disposable' | 'free' | 'role'
@@ -66,12 +67,32 @@ function roleNames(): ReadonlySet<string> {
   return roles
 }
 
+/** Throws EvError if the lists are missing, as in a bundle without them. */
+export function checkLists(): void {
+  roleNames()
+}
+
 function load(list: ListName): Buffer {
   const known = bytesOf.get(list)
   if (known !== undefined) return known
-  const bytes = readFileSync(new URL(`./lists/${list}.txt`, import.meta.url))
+  const bytes = readList(list)
   bytesOf.set(list, bytes)
   return bytes
+}
+
+function readList(list: ListName): Buffer {
+  try {
+    // A bundler may leave out the file, or `import.meta.url`.
+    return readFileSync(new URL(`./lists/${list}.txt`, import.meta.url))
+  } catch (cause) {
+    throw new EvError(
+      'bad_config',
+      `The built-in list ${list}.txt of evmail-engine cannot be read: ${errorMessage(cause)}. ` +
+        'If a bundler made this program, mark evmail-engine as external and deploy node_modules with it. ' +
+        'Otherwise, reinstall the package.',
+      { cause },
+    )
+  }
 }
 
 /**
