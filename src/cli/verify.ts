@@ -75,6 +75,7 @@ async function verifyCommand(
   addresses: readonly string[],
   flags: VerifyFlags,
 ): Promise<number> {
+  requireHyphens(addresses)
   const include = includes(flags)
   const format = flags.json ? 'json' : flags.ndjson ? 'ndjson' : (flags.format ?? 'text')
   const hasNotes = format === 'text' && !flags.quiet
@@ -123,6 +124,18 @@ async function verifyCommand(
     await verifier.close()
   }
 }
+
+/** Rejects an option whose hyphens a word processor has made dashes: it would be an address. */
+function requireHyphens(addresses: readonly string[]): void {
+  const option = addresses.find(text => DASHED_OPTION.test(text))
+  if (option === undefined) return
+  throw new EvError(
+    'usage',
+    `"${sanitizeText(option, 40)}" starts with a dash, not with hyphens. Write --${option.replace(/^\P{L}+/u, '')}.`,
+  )
+}
+
+const DASHED_OPTION = /^-?[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?[a-z][a-z-]*$/
 
 async function createVerifier(
   context: CliContext,

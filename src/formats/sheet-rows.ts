@@ -76,7 +76,7 @@ class SheetHandler {
   #isPhonetic = false
   #isFormula = false
   #hasValue = false
-  /** The first formula of each column whose formulas all have an empty text as result. */
+  /** The first formula of each column whose formulas all have an empty text or 0 as result. */
   readonly #emptyResults = new Map<number, string>()
   /** Columns with another result. */
   readonly #withResults = new Set<number>()
@@ -115,8 +115,8 @@ class SheetHandler {
   }
 
   /**
-   * Throws if no formula of the address column has a result: some programs write an empty text
-   * where they have calculated none.
+   * Throws if no formula of the address column has a result: some programs write an empty text or,
+   * as XlsxWriter, 0 where they have calculated none.
    */
   checkResults() {
     for (const [column, text] of this.#firstRow ?? []) {
@@ -179,15 +179,8 @@ class SheetHandler {
   #cellText(): string {
     const text = this.#text
     const { strings, dateStyles, is1904 } = this.#context
-    if (text === '') {
-      // The result of a formula may be an empty text, which is stored as one.
-      if (!this.#isFormula) return ''
-      if (!(this.#hasValue && this.#type === 'str')) throw this.#noResult(this.#cellName())
-      const isFirst = !this.#emptyResults.has(this.#column)
-      if (isFirst) this.#emptyResults.set(this.#column, this.#cellName())
-      return ''
-    }
-    if (this.#isFormula) this.#withResults.add(this.#column)
+    if (this.#isFormula) this.#addResult(text)
+    if (text === '') return ''
     switch (this.#type) {
       case 's': {
         const shared = strings?.get(Number(text)) ?? null
@@ -203,6 +196,16 @@ class SheetHandler {
       default:
         // Formula results, inline strings, errors such as #N/A, and dates in ISO 8601.
         return decodeEscapes(text)
+    }
+  }
+
+  #addResult(text: string) {
+    // The result of a formula may be an empty text, which is stored as one.
+    const isEmptyText = this.#hasValue && this.#type === 'str'
+    if (text === '' && !isEmptyText) throw this.#noResult(this.#cellName())
+    if (text !== '' && text !== '0') this.#withResults.add(this.#column)
+    else if (!this.#emptyResults.has(this.#column)) {
+      this.#emptyResults.set(this.#column, this.#cellName())
     }
   }
 

@@ -47,10 +47,17 @@ describe.concurrent('the exit code of ev verify', () => {
     ['1 when one is invalid', ['ann@good.test', 'no address'], 1],
     ['2 when one is unknown and the others are deliverable', ['ann@good.test', 'ann@dead.test'], 2],
     ['1 when one is unknown and another undeliverable', ['ann@dead.test', 'gone@good.test'], 1],
+    ['64 when an option starts with a dash', ['ann@good.test', '—sandbox'], 64],
+    ['64 when an option starts with a dash and a hyphen', ['–-no-smtp', 'ann@good.test'], 64],
     ['65 when stdin has no address', ['-'], 65],
   ])('is %s', async (_, addresses, code) => {
     const ran = await verify(addresses)
     expect(ran.code, ran.stderr).toBe(code)
+  })
+
+  test('comes with the option to write in place of one that starts with a dash', async () => {
+    const { stderr } = await verify(['ann@good.test', '—no-smtp'])
+    expect(stderr).toContain('"—no-smtp" starts with a dash, not with hyphens. Write --no-smtp.')
   })
 
   test('is 130 when it is interrupted', async () => {

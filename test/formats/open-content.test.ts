@@ -306,6 +306,14 @@ describe('a workbook', () => {
       /cell B2 \(column "Email"\) has a formula without a stored result/,
     ],
     [
+      'whose addresses are formulas with 0 as result',
+      {
+        'xl/worksheets/sheet1.xml':
+          '<worksheet><sheetData><row r="1"><c r="B1" t="str"><v>Email</v></c></row><row r="2"><c r="B2" t="str"><v>a@a.test</v></c></row><row r="3"><c r="B3"><f>A3&amp;"@a.test"</f><v>0</v></c></row></sheetData></worksheet>',
+      },
+      /cell B3 \(column "Email"\) has a formula without a stored result/,
+    ],
+    [
       'with a cell of many long parts',
       {
         'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row r="2"><c t="inlineStr"><is>${`<t>${'x'.repeat(600_000)}</t>`.repeat(2)}`,
