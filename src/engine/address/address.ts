@@ -1,6 +1,6 @@
 import { type Domain, parseDomain } from './domain.ts'
 import { isPlaceholder } from './placeholder.ts'
-import { findAddresses, nameAddresses, readWideAt } from './several.ts'
+import { findAddresses, nameAddresses, readWide } from './several.ts'
 import {
   type AddressSyntaxError,
   invisibleCharError,
@@ -28,8 +28,8 @@ export type Address = {
 const ADDRESS_OCTETS_MAX = 254
 
 /**
- * Parses a mailbox address. Comments, folding, display names and surrounding text are errors. A
- * full-width @ is read as @, as IDNA reads the full-width dots of the domain. Never throws.
+ * Parses a mailbox address. Comments, folding, display names and surrounding text are errors.
+ * Full-width forms are read as ASCII. Never throws.
  */
 export function parseAddress(text: string): Address | AddressSyntaxError {
   const parsed = parseText(text)
@@ -49,7 +49,7 @@ function parseText(text: string): Address | AddressSyntaxError {
   if (PRINTABLE_ASCII.test(text)) return parseMailbox(text)
   const hidden = invisibleCharError(text)
   if (hidden !== null) return hidden
-  const narrow = readWideAt(text)
+  const narrow = readWide(text)
   const nfc = narrow.normalize('NFC')
   const original = parseMailbox(narrow)
   // Both forms are checked: composition must neither hide nor create a forbidden character.
@@ -82,10 +82,10 @@ type CleanAddress = {
 }
 
 /**
- * Removes text pasted around an address. Valid text is unchanged, except that a full-width @ becomes
- * @.
+ * Removes text pasted around an address. Valid text is unchanged, except that full-width forms
+ * become ASCII.
  */
-export const cleanAddress = (text: string): CleanAddress => extractAddress(readWideAt(text))
+export const cleanAddress = (text: string): CleanAddress => extractAddress(readWide(text))
 
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
@@ -132,6 +132,7 @@ const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['label', withoutLabel],
   ['JSON', withoutJson],
   ['formula', withoutFormula],
+  ['comment', withoutComment],
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
@@ -181,9 +182,25 @@ export function withoutFormula(text: string): string {
   return text.replace(/^="([^"]*)"$/, '$1')
 }
 
-/** Removes the label of `To: ann@example.com`, which is one word and a colon before a space. */
+/**
+ * Removes the label of `To: ann@example.com`, which is one word and a colon. A word in ASCII other
+ * than `email` needs a space after the colon, because it may be the scheme of a URI.
+ */
 export function withoutLabel(text: string): string {
-  return text.replace(/^[\p{L}-]+:\s+(?=\S)/u, '')
+  return text.replace(LABEL, '')
+}
+
+const LABEL = /^(?:[\p{L}-]+:\s|(?:e-?mail|(?=[a-z-]*[^\0-\x7f])[\p{L}-]+):)\s*(?=\S)/iu
+
+/**
+ * Removes the comment of `ann@example.com (Ann Lee)` (RFC 5322 §3.2.2), and the name of `Lee, Ann
+ * (ann@example.com)`, which Outlook writes. A text with several addresses is unchanged.
+ */
+function withoutComment(text: string): string {
+  const [, before = '', inner = ''] = /^([^()]*)\(([^()]+)\)$/.exec(text) ?? []
+  if (!inner.includes('@')) return before.includes('@') ? before : text
+  const isAnother = before.includes('@') && before.trim() !== inner.trim()
+  return isAnother ? text : inner
 }
 
 /**
@@ -205,15 +222,19 @@ function withoutDisplayName(text: string): string {
 const inside = (text: string, open: string, close: string) =>
   text.length > 2 && text.startsWith(open) && text.endsWith(close) ? text.slice(1, -1) : text
 
-/** Removes a trailing list separator, and a period only after a space, where it ends a sentence. */
+/**
+ * Removes a trailing list separator, an escaped line break, and a period only after a space, where
+ * it ends a sentence.
+ */
 function withoutTail(text: string): string {
   if (/[,;]$/.test(text)) return text.slice(0, -1)
+  if (/\\[nrt]$/.test(text)) return text.slice(0, -2)
   return /\s\.$/.test(text) ? text.slice(0, -2) : text
 }
 
-/** Removes quotation marks around the whole text, as left by CSV, SQL and word processors. */
+/** Removes quotation marks and brackets around the whole text, as left by CSV, SQL and people. */
 function withoutQuotes(text: string): string {
-  const pairs = ['""', "''", '“”', '„“', '‘’', '«»', '``']
+  const pairs = ['""', "''", '“”', '„“', '‘’', '«»', '‹›', '``', '「」', '[]', '{}']
   const found = pairs.map(pair => inside(text, pair.charAt(0), pair.charAt(1)))
   return found.find(inner => inner !== text) ?? text
 }

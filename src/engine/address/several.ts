@@ -3,8 +3,17 @@ import { sanitizeText } from '../../platform/text.ts'
 /** One of several addresses in a text, perhaps malformed, and its index in the text. */
 type Mention = { readonly text: string; readonly at: number }
 
-/** Reads the full-width forms of @, which East Asian keyboards type, as @. */
-export const readWideAt = (text: string): string => text.replace(/[＠﹫]/g, '@')
+/**
+ * Reads full-width forms of ASCII, which East Asian keyboards type, as ASCII, as IDNA reads them in
+ * a domain and RFC 8265 §3.3.2 in a user name.
+ */
+export const readWide = (text: string): string =>
+  text
+    .replace(/[！-～]/g, wide => String.fromCharCode(wide.charCodeAt(0) - WIDE_OFFSET))
+    .replaceAll('﹫', '@')
+
+/** From `!` to its full-width form (Unicode, U+FF01). */
+const WIDE_OFFSET = 0xfee0
 
 /**
  * Finds the addresses in a text that is not one address, such as `a@x.test, Bob <b@y.test>`. An
@@ -12,7 +21,7 @@ export const readWideAt = (text: string): string => text.replace(/[＠﹫]/g, '@
  */
 export function findAddresses(text: string): Mention[] {
   const found = new Map<string, Mention>()
-  for (const { 0: part, index } of readWideAt(text).matchAll(PART)) {
+  for (const { 0: part, index } of readWide(text).matchAll(PART)) {
     for (const mention of splitPart(part, index)) {
       const key = mention.text.toLowerCase()
       if (!found.has(key)) found.set(key, mention)

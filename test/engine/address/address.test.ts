@@ -8,6 +8,7 @@ import {
   parseAddress,
   wireAddress,
 } from '../../../src/engine/address/address.ts'
+import { readWide } from '../../../src/engine/address/several.ts'
 import { fc } from '../../support/property.ts'
 import { rows } from './rows.ts'
 
@@ -160,9 +161,9 @@ describe('cleanAddress', () => {
     })
   })
 
-  test('never changes a valid address, except that a full-width @ becomes @', () => {
+  test('never changes a valid address, except that full-width forms become ASCII', () => {
     for (const [text = ''] of rows('good')) {
-      expect(cleanAddress(text)).toMatchObject({ text: text.replace('＠', '@'), notes: [] })
+      expect(cleanAddress(text)).toMatchObject({ text: readWide(text), notes: [] })
     }
   })
 
