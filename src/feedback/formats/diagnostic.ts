@@ -46,9 +46,10 @@ const LABEL = /^[245]\.\d{1,3}\.\d{1,3} - /
 
 /**
  * Some servers repeat who said it: `host mx.example.com said: 550 …`, `SMTP error from remote mail
- * server after RCPT TO:<ann@example.com>: 550 …`, `Remote server returned '550 …'`.
+ * server after RCPT TO:<ann@example.com>: 550 …`, `Remote server returned '550 …'`, `RCPT TO said 550 …`.
  */
-const CODE = /^(?:[^\n]{0,250}?(?:: |returned:? ['"]?|<<< |smtp; ?))?([45]\d\d)(?=[\s-]|$)[\s-]?/
+const CODE =
+  /^(?:[^\n]{0,250}?(?:: |(?:returned|said):? ['"]?|<<< |smtp; ?))?([45]\d\d)(?=[\s-]|$)[\s-]?/
 const ENHANCED = /^\s*#?([245]\.\d{1,3}\.\d{1,3})(?=[\s:;,)]|$)\s*/
 const ENHANCED_ANYWHERE = /(?:^|[\s(#])([45]\.\d{1,3}\.\d{1,3})(?=[\s:;,)]|$)/
 

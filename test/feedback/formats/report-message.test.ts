@@ -114,6 +114,14 @@ describe('of a report', () => {
       ],
       'dead',
     ],
+    [
+      'also if no colon precedes it',
+      [
+        'Status: 5.0.0',
+        'Diagnostic-Code: SMTP; SMTP error, RCPT TO: Host a.test(192.0.2.1) RCPT TO said 550 No such user here',
+      ],
+      'dead',
+    ],
   ])('%s', async (_, fields, outcome) => {
     expect(await outcomes([final('ann@a.test'), ...fields])).toEqual([['ann@a.test', outcome]])
   })

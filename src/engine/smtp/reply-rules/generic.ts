@@ -243,7 +243,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'blocked/sender',
     'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
     /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bmail from\b[^;]{0,40}\bmx\b|\bfrom: ?(?:addresses|address|domain)|provide a valid from/,
-    /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|(?<!type=)\baaaa\b|resource record/,
+    /mail exchanger or ip|sender domain|badmailfrom|\bin mail(?: command)?(?:$|[.;])|sender verif|verify (?:the )?(?:sender|mail ?from)|(?:null|empty) (?:sender|return)|(?<!type=)\baaaa\b|resource record|(?<!recipient )\bdomain may not exist|\bdns check fail/,
   ),
   // `plainText` removes the recipient's domain, so a remaining domain is the sender's.
   ...[
