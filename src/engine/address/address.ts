@@ -127,6 +127,7 @@ function extractAddress(text: string): CleanAddress {
 /** Wrappings in order of precedence; a row that does not change the text does not apply. */
 const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['surrounding space', trim],
+  ['escapes', withoutEscapes],
   ['mailto:', withoutMailto],
   ['smtp:', text => text.replace(/^smtp:/i, '')], // Proxy addresses of directory exports.
   ['label', withoutLabel],
@@ -157,6 +158,28 @@ function trim(text: string): string {
   while (end > start && BLANK.test(text.charAt(end - 1))) end--
   return text.slice(start, end)
 }
+
+/** Decodes what HTML and workbooks escape: `o&#039;neil@example.com`, `ann@example.com_x000D_`. */
+function withoutEscapes(text: string): string {
+  return text.replace(ESCAPE, (_, decimal?: string, hex?: string, name?: string) =>
+    name === undefined
+      ? String.fromCharCode(
+          decimal === undefined ? Number.parseInt(hex ?? 'D', 16) : Number(decimal),
+        )
+      : (ENTITIES[name.toLowerCase()] ?? ''),
+  )
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  apos: "'",
+  commat: '@',
+  gt: '>',
+  lt: '<',
+  nbsp: '\u00A0',
+  quot: '"',
+}
+const ESCAPE = /&(?:#(\d{1,5})|#x([\da-f]{1,4})|(amp|apos|commat|gt|lt|nbsp|quot));|_x000[AD]_/gi
 
 /** Removes `mailto:`, decodes percent-encoding and drops the headers after `?` (RFC 6068). */
 function withoutMailto(text: string): string {

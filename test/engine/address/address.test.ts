@@ -135,6 +135,9 @@ describe('cleanAddress', () => {
     ['[ {"email" : [ "ann@x.test"', ['JSON', 'wrapping quotes']],
     ['"ann@x.test" ]}', ['JSON', 'wrapping quotes']],
     ['="ann@x.test"', ['formula']],
+    ['ann@x.test_x000D_', ['escapes', 'surrounding space']],
+    ['ann&#64;x&#x2E;test&nbsp;', ['escapes', 'surrounding space']],
+    ['Ann &lt;ann@x.test&gt;', ['escapes', 'display name', 'angle brackets']],
   ])('finds the address in %j, and names each wrapping once', (pasted, notes) => {
     expect(cleanAddress(pasted)).toMatchObject({ text: 'ann@x.test', notes })
   })
@@ -152,6 +155,12 @@ describe('cleanAddress', () => {
     '""',
   ])('leaves %j as it is, because it would guess', pasted => {
     expect(cleanAddress(pasted)).toEqual({ text: pasted, notes: [], address: null })
+  })
+
+  test('decodes the characters that HTML escapes in an address, and nothing in a valid one', () => {
+    expect(cleanAddress('o&#039;neil&amp;sons@x.test').text).toBe("o'neil&sons@x.test")
+    expect(cleanAddress('a&amp@x.test')).toMatchObject({ text: 'a&amp@x.test', notes: [] })
+    expect(cleanAddress('a_x000D_@x.test')).toMatchObject({ text: 'a_x000D_@x.test', notes: [] })
   })
 
   test('removes five wrappings and no more', () => {
