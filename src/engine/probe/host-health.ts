@@ -9,12 +9,20 @@ const FAILURES_MAX = 2
 const DOWN_MS = MINUTE
 /** How long a demand for TLS, or a TLS failure, is cached. */
 const TLS_MS = HOUR
-/** How long PIPELINING stays disabled for a host, or its transactions stay limited. */
+/** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
 const LIMITS_MS = HOUR
+
+/** How many recipients were named in a connection, and how many commands were refused. */
+export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
+
+const UNLIMITED: ConnectionCounts = {
+  recipients: Number.POSITIVE_INFINITY,
+  refusals: Number.POSITIVE_INFINITY,
+}
 
 /**
  * Caches the recent state of MX hosts: unreachable groups, TLS demands and failures, replies out of
- * step, and limits of recipients per transaction.
+ * step, and limits of each transaction and connection.
  */
 export class HostHealth {
   readonly #clock: Clock
@@ -22,6 +30,8 @@ export class HostHealth {
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
+  /** What connections had taken when the host asked to slow down, and the limits that follow. */
+  readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -29,6 +39,7 @@ export class HostHealth {
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
   /** Records that no session could be opened; `answer` is returned to callers in the meantime. */
@@ -86,6 +97,26 @@ export class HostHealth {
   /** The recipients that the host accepts per transaction; infinite if no limit is known. */
   recipientsMax(host: string): number {
     return this.#recipientsMax.get(host)?.max ?? Number.POSITIVE_INFINITY
+  }
+
+  /**
+   * Records what a connection had taken when the host asked to slow down. The host may have counted
+   * the recipients of a minute, but the same number in two connections in a row is its limit for
+   * each: of recipients, or of refused ones.
+   */
+  noteFull(host: string, counts: ConnectionCounts): void {
+    const before = this.#full.get(host)?.counts
+    let limits = UNLIMITED
+    if (counts.recipients === before?.recipients)
+      limits = { ...UNLIMITED, recipients: counts.recipients }
+    else if (counts.refusals === before?.refusals && counts.refusals > 0)
+      limits = { ...UNLIMITED, refusals: counts.refusals }
+    this.#full.set(host, { counts, limits }, LIMITS_MS)
+  }
+
+  /** The known limits of the host for each connection; infinite if there are none. */
+  connectionLimits(host: string): ConnectionCounts {
+    return this.#full.get(host)?.limits ?? UNLIMITED
   }
 }
 

@@ -14,24 +14,36 @@ const REFUSALS_TOLERATED = 20
 /** Counts the refused commands of one connection, whatever the reason. */
 export class RefusalCounter {
   readonly #rateController: RateController
+  readonly #max: number
+  readonly #isKnown: boolean
   #count = 0
 
-  constructor(rateController: RateController) {
+  /** `limit`: how many refusals the host is known to allow in each connection, or infinite. */
+  constructor(rateController: RateController, limit: number) {
     this.#rateController = rateController
+    this.#max = Math.min(REFUSALS_MAX, limit)
+    this.#isKnown = limit < REFUSALS_MAX
   }
 
   add(count: number): void {
     this.#count += count
   }
 
+  get count(): number {
+    return this.#count
+  }
+
   get isReached(): boolean {
-    return this.#count >= REFUSALS_MAX
+    return this.#count >= this.#max
   }
 
   /** The most recipients for one write, so that refusals stay below the limit. */
   get batchMax(): number {
-    const left = (REFUSALS_MAX - this.#count) / this.#rateController.refusedShare
-    return Math.max(1, Math.min(REFUSALS_TOLERATED - this.#count, Math.floor(left)))
+    const left = this.#max - this.#count
+    // All of them may be refused.
+    if (this.#isKnown) return Math.max(1, left)
+    const expected = Math.floor(left / this.#rateController.refusedShare)
+    return Math.max(1, Math.min(REFUSALS_TOLERATED - this.#count, expected))
   }
 
   /**
@@ -40,6 +52,6 @@ export class RefusalCounter {
    */
   get expectedLeft(): number | null {
     const { expectedRefusedShare: share } = this.#rateController
-    return share === null ? null : Math.max(0, Math.floor((REFUSALS_MAX - this.#count) / share))
+    return share === null ? null : Math.max(0, Math.floor((this.#max - this.#count) / share))
   }
 }

@@ -11,6 +11,7 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
+import type { ConnectionCounts } from './host-health.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -67,9 +68,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #startedAt: number
   /** RCPT commands sent, including random and unanswered ones. */
   #asked = 0
+  /** The same, when the current transaction started. */
+  #askedBefore = 0
+  /** Whether the server asked to slow down after it had replied to recipients of this connection. */
+  #isFull = false
   /** Recipients with a reply. */
   #received = 0
   #transactions = 0
+  readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
   #phase: Phase = 'probing'
   /** True once recipients beyond the expected limit of refusals were returned. */
@@ -100,7 +106,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
       inOrder: all => this.#rcptInOrder(all),
       noteFull: taken => this.#noteTransactionMax(taken),
     })
-    this.#refusals = new RefusalCounter(group.rateController)
+    this.#limits = group.egress.hosts.connectionLimits(opened.host)
+    this.#refusals = new RefusalCounter(group.rateController, this.#limits.refusals)
     this.#startedAt = group.egress.deps.clock.monotonicNow()
     group.reduceBatchSize(group.egress.hosts.recipientsMax(opened.host))
   }
@@ -158,7 +165,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const [first] = this.#remaining
     const needsTest = first !== undefined && !this.#catchAllProbe.isKnown(first)
     const reserve = needsTest && !this.#isUnderTest(first) ? 1 : 0
-    return this.#group.rateController.row.recipientsPerSession - this.#asked - reserve
+    const { recipientsPerSession } = this.#group.rateController.row
+    return Math.min(recipientsPerSession, this.#limits.recipients) - this.#asked - reserve
   }
 
   /** Whether the random recipient for the domain of this target was sent. */
@@ -252,6 +260,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
+    this.#askedBefore = this.#asked
     const smtpUtf8 = needsSmtpUtf8(first)
     // Only a pipelined batch may follow a test without its reply.
     const isPipelined = this.#session.pipelining && (!smtpUtf8 || this.#session.offersSmtpUtf8)
@@ -327,7 +336,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#group.resolve(target, target.accepted.answer, facts, tested.inStep)
     }
     if (answer?.kind === 'no-response') this.#failure = answer
-    if (answer !== null && isThrottling(answer)) this.#abandon(answer)
+    if (answer === null || !isThrottling(answer)) return
+    this.#noteFull(0, this.#refusals.count)
+    this.#abandon(answer)
   }
 
   /**
@@ -402,18 +413,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
     }
     const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
     if (!isSure) return void this.#dropReply()
+    const { count } = this.#refusals
     this.#refusals.add(1 + behind)
     if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
     this.#end()
     // The first transaction succeeded and a later one failed: the host wants one per connection.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
     if (this.#transactions > 1 && this.#received > 0 && isFull) return
+    if (isThrottling(answer)) this.#noteFull(0, count)
     this.#abandon(answer)
   }
 
   /**
    * Ends the session because the operator blocks or throttles us, and gives the outcome to all
-   * remaining targets. A TLS demand that cannot be met concerns this host only.
+   * remaining targets. A TLS demand that cannot be met concerns this host only. After a connection
+   * that took some recipients, the next one takes more: to the others this was no attempt.
    */
   #abandon(answer: RecipientOutcome) {
     const { rateController } = this.#group
@@ -421,7 +435,18 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (answer.kind === 'deferred') this.#throttled(answer)
     this.#end()
     this.#failure = answer
-    this.#group.resolveRemaining(answer, this.facts)
+    this.#group.resolveRemaining(answer, { ...this.facts, asked: !this.#isFull })
+  }
+
+  /**
+   * Records that the server asked to slow down after `replied` recipients of this transaction, and
+   * after that many refusals of this connection: it may limit each connection.
+   */
+  #noteFull(replied: number, refusals: number) {
+    const recipients = this.#askedBefore + replied
+    if (recipients === 0 || this.#isFull) return
+    this.#isFull = true
+    this.#group.egress.hosts.noteFull(this.#opened.host, { recipients, refusals })
   }
 
   /** Before RCPT the whole server throttles us, so its IP address slows down too. */
@@ -485,7 +510,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const answer = outcomeFor('rcpt', outcome, target.address.text)
       if (isFailure(outcome)) this.#handleSilence(target, outcome, answer)
       else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
-      else this.#handleClosing(target, answer)
+      else this.#handleClosing(target, answer, index)
     }
     if (isFailure(last)) this.#failure ??= outcomeFor('rcpt', last)
   }
@@ -529,10 +554,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Handles a 421, which announces that the server closes, whichever command it answers. */
-  #handleClosing(target: Q, answer: RecipientOutcome) {
+  #handleClosing(target: Q, answer: RecipientOutcome, index: number) {
+    const { count } = this.#refusals
     this.#countRefusal(answer)
-    if (this.#countForOperator(target, answer)) this.#abandon(answer)
-    else this.#resolve(target, answer)
+    if (!this.#countForOperator(target, answer)) return this.#resolve(target, answer)
+    this.#noteFull(index, count)
+    this.#abandon(answer)
   }
 
   /** Classifies the replies to one batch of recipients. */
@@ -552,11 +579,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
         continue
       }
       this.#received++
+      const { count } = this.#refusals
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#handleTooMany(index)) continue
       this.#log.add(target.address.domain.ascii, wireAddress(target.address), answer)
-      if (this.#countForOperator(target, answer)) throttling = answer
+      if (this.#countForOperator(target, answer)) {
+        throttling = answer
+        this.#noteFull(index, count)
+      }
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
       if (answer.kind === 'accepted') accepted.push([target, answer])
       else this.#resolve(target, answer)

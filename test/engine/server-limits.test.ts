@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { MINUTE } from '../../src/platform/clock.ts'
+import { createTestEngine } from '../support/engine.ts'
+import type { MxScript } from '../support/mx.ts'
+import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
+
+const isRcpt = (line: string) => line.startsWith('RCPT')
+const replyTo = (line: string) =>
+  recipientOf(line).startsWith('gone') || isRandomRecipient(recipientOf(line))
+    ? '550 5.1.1 No such user'
+    : '250 2.1.5 Ok'
+const isRefused = (line: string) => replyTo(line).startsWith('550')
+
+/** Says this to each further recipient of a connection after `max` of them, or of the refused ones. */
+const limited = (max: number, reply: string, counts = isRcpt): MxScript => ({
+  answer: (line, { lines }) => {
+    if (!isRcpt(line)) return undefined
+    return lines.filter(one => isRcpt(one) && counts(one)).length > max ? reply : replyTo(line)
+  },
+})
+
+const ADDRESSES = Array.from(
+  { length: 200 },
+  (_, n) => `${n % 5 === 0 ? 'gone' : 'user'}${n}@a.test`,
+)
+
+/** Verifies the list, and returns its reasons, its time and its number of connections. */
+async function verifyList(script: (now: () => number) => MxScript) {
+  let now = () => 0
+  const { many, clock, mx } = createTestEngine({ script: script(() => now()) })
+  now = () => clock.now()
+  const startedAt = now()
+  const reasons = (await many(ADDRESSES)).map(({ verdict }) => verdict.reason)
+  const count = (reason: string) => reasons.filter(one => one === reason).length
+  return {
+    accepted: count('accepted_email'),
+    rejected: count('rejected_email'),
+    minutes: (now() - startedAt) / MINUTE,
+    connections: mx.lines().filter(line => line.startsWith('EHLO')).length,
+  }
+}
+
+// Haraka, Postfix after too many errors, Exim with a limit of failed recipients (cPanel).
+test.each([
+  ['five recipients', 5, '450 4.7.1 Too many recipient attempts', isRcpt, 45],
+  ['five recipients', 5, '421 4.7.0 mx.a.test Error: too many errors', isRcpt, 45],
+  ['one recipient', 1, '450 4.7.1 Too many recipient attempts', isRcpt, 205],
+  ['three refusals', 3, '421 4.7.0 mx.a.test Error: too many errors', isRefused, 32],
+  ['four refusals', 4, '550 Too many failed recipients', isRefused, 25],
+] as const)(
+  'a list is verified to its end at a server that takes %s per connection: %i, %s',
+  async (_, max, reply, counts, connectionsMax) => {
+    const { minutes, connections, ...results } = await verifyList(() => limited(max, reply, counts))
+    expect(results).toEqual({ accepted: 160, rejected: 40 })
+    // A pause or two, until the limit is known.
+    expect(minutes).toBeLessThan(16)
+    expect(connections).toBeLessThanOrEqual(connectionsMax)
+  },
+)
+
+test('a limit of recipients per minute does not count as one of connections', async () => {
+  const { accepted, rejected, connections } = await verifyList(now => {
+    let times: number[] = []
+    return {
+      answer: line => {
+        if (!isRcpt(line)) return undefined
+        times = times.filter(at => at > now() - MINUTE)
+        if (times.length >= 30) return '450 4.7.1 Error: too many recipients from 192.0.2.1'
+        times.push(now())
+        return replyTo(line)
+      },
+    }
+  })
+  expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+  expect(connections).toBeLessThan(20)
+})
