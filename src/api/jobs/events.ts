@@ -1,8 +1,11 @@
+import { permits } from '../../accounts/key-rights.ts'
+import { findPrincipal } from '../../accounts/people/principal.ts'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
 import { sleep } from '../../platform/clock.ts'
 import type { ApiDeps } from '../api-deps.ts'
+import type { Caller } from '../context.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { newRouter, route } from '../route.ts'
 import { eventContent } from '../schemas/answers.ts'
@@ -29,6 +32,9 @@ const presentProgress = (job: Job, outlook: Outlook | null) => ({
   summary: presentSummary(job),
 })
 
+/** Scope of the route, which the key must keep while the stream is open. */
+const SCOPE = 'jobs:read'
+
 /** Route that streams the progress of a job. */
 export function jobEventRoutes(service: JobEventDeps) {
   const { streams } = service
@@ -36,18 +42,19 @@ export function jobEventRoutes(service: JobEventDeps) {
     id: 'followJob',
     summary: 'Stream the progress of a job',
     description:
-      'Returns a stream of server-sent events: `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect. An account can have 20 open streams.',
-    scope: 'jobs:read',
+      'Returns a stream of server-sent events: `progress` at once and after each change, at most twice a second, and `end` when the job has finished. The data of both is a `JobProgress`. If the stream closes without `end`, reconnect; it closes when its API key is revoked, rotated or expires. An account can have 20 open streams.',
+    scope: SCOPE,
     params: jobParams,
     answer: EVENTS,
     headers: ['X-Accel-Buffering'],
   })
   return newRouter().handle(events, async c => {
     const job = await loadJob(c, service, c.req.valid('param').id)
+    const caller = c.get('caller')
     return eventStream(c, service, disconnected => {
-      const slot = streams.enter(c.get('caller').account.id)
+      const slot = streams.enter(caller.account.id)
       disconnected.addEventListener('abort', slot.leave)
-      return progress(service, job, AbortSignal.any([disconnected, slot.stopping]))
+      return progress(service, { job, caller }, AbortSignal.any([disconnected, slot.stopping]))
     })
   })
 }
@@ -63,12 +70,12 @@ const EVENTS = {
 }
 
 /**
- * Yields the progress of a job after each change, until the job has finished, the signal aborts or
- * the service stops.
+ * Yields the progress of a job after each change, until the job has finished, the caller may no
+ * longer see it, the signal aborts or the service stops.
  */
 async function* progress(
   service: JobEventDeps,
-  job: Job,
+  { job, caller }: { readonly job: Job; readonly caller: Caller },
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   const { clock, database, isStopping } = service
@@ -82,11 +89,27 @@ async function* progress(
     if (text !== sent) yield { event: 'progress', data }
     sent = text
     await nextChange(service, job.id, signal)
+    if ((await unlessUnavailable(mayFollow(service, caller))) === false) return
     const current = await unlessUnavailable(accountJob(database, job.account_id ?? '', job.id))
     if (current === undefined) continue
     // A job is cancelled before it is deleted.
     last = current ?? { ...last, state: 'cancelled', finished_at: clock.now() }
   }
+}
+
+/**
+ * Whether the key or the person of the caller still exists and has its rights. After a rotation of
+ * the key, the client reconnects with a secret that is valid.
+ */
+async function mayFollow(
+  { clock, database }: Pick<JobEventDeps, 'clock' | 'database'>,
+  { key, secretExpiresAt }: Caller,
+): Promise<boolean> {
+  const found = await findPrincipal(database, key.id)
+  if (found === null || !permits(found.key.scopes, SCOPE)) return false
+  if (found.key.hint !== key.hint) return false
+  const now = clock.now()
+  return [found.key.expiresAt, secretExpiresAt].every(at => at === null || now < at)
 }
 
 /** Ignores storage errors: the stream continues when the database is back. */

@@ -164,6 +164,26 @@ describe('the events of a job', () => {
     expect(await received).toMatch(/event: progress\n.*\r\n0\r\n\r\n$/s)
   })
 
+  test.each(['revoked', 'rotated', 'without the scope', 'expired'])(
+    'end without an end event when their key is %s',
+    async how => {
+      const { path, request, addKey, clock } = await createHalfwayList()
+      const expiresAt = how === 'expired' ? clock.now() + 5 * SECOND : null
+      const key = await addKey({ id: 'key_2', scopes: ['jobs:read'], expiresAt })
+      const { events, isDone } = follow(await request(`${path}/events`, { key }))
+      await clock.advance(3 * SECOND)
+      expect(isDone()).toBe(false)
+      const path2 = '/v1/keys/key_2'
+      if (how === 'revoked') await request(path2, { method: 'DELETE' })
+      if (how === 'rotated') await request(`${path2}/rotate`, { method: 'POST' })
+      if (how === 'without the scope')
+        await request(path2, { method: 'PATCH', body: { scopes: ['account:read'] } })
+      await clock.advance(3 * SECOND)
+      expect(isDone()).toBe(true)
+      expect(new Set(events.map(({ event }) => event))).toEqual(new Set(['progress']))
+    },
+  )
+
   test('of a job of another account return 404', async () => {
     const { path, request, addAccount, addKey } = await createHalfwayList()
     await addAccount('acc_2')
