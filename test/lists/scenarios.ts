@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { type Clock, HOUR, MINUTE, SECOND, sleep } from '../../src/platform/clock.ts'
+import type { Target } from '../../src/engine/smtp/dial.ts'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, sleep } from '../../src/platform/clock.ts'
 import { mail } from '../support/engine.ts'
 import { HANG_UP, type MxSession, refused } from '../support/mx.ts'
 import { knows, recipientOf, toRecipients } from '../support/recipients.ts'
@@ -71,6 +72,23 @@ const slow = (clock: Clock, ms: number) => async (line: string) => {
   if (recipient === '') return undefined
   await sleep(clock, ms)
   return answer(recipient)
+}
+
+/** A server that serves two connections, and then none for a time, as a firewall that bans a client. */
+const bansFor = (ms: number) => (clock: Clock) => {
+  let count = 0
+  let bannedAt = 0
+  return {
+    zone: separate('banning.test'),
+    servers: () => ({
+      connect: (to: Target) => {
+        if (to.host !== 'mx.banning.test') return
+        if (count === 2) bannedAt = clock.monotonicNow()
+        if (++count > 2 && clock.monotonicNow() < bannedAt + ms) throw refused(to)
+      },
+      answer: polite,
+    }),
+  }
 }
 
 const plain = (texts: readonly string[], zone: Record<string, ZoneEntry>) => ({
@@ -191,6 +209,58 @@ export const SCENARIOS: readonly ListScenario[] = [
     }),
     connectionsMax: 10,
     waits: true,
+  },
+  {
+    name: 'at a server that refuses connections for ten minutes after it served some is continued',
+    ...plain(people(60, 'banning.test'), {}),
+    mail: bansFor(10 * MINUTE),
+    options: { recipientsPerSession: 10 },
+    // Two when the ban begins, and two every five minutes.
+    connectionsMax: 9 + 2 * 3,
+    waits: true,
+    check({ mail }) {
+      expect(mail.tookMs()).toBeGreaterThan(10 * MINUTE)
+      expect(mail.tookMs()).toBeLessThan(20 * MINUTE)
+    },
+  },
+  {
+    name: 'at a server that serves two connections and then no more ends after a quarter of an hour',
+    texts: people(60, 'banning.test'),
+    reasons: [],
+    mail: bansFor(DAY),
+    options: { recipientsPerSession: 10 },
+    connectionsMax: 2 + 2 * 4,
+    waits: true,
+    check({ reasons, mail }) {
+      const lost = reasons.filter(reason => reason === 'no_connect')
+      expect(lost).toHaveLength(60 - mail.asked().size)
+      expect(mail.asked().size).toBeGreaterThanOrEqual(18)
+      expect(mail.tookMs()).toBeGreaterThanOrEqual(15 * MINUTE)
+      expect(mail.tookMs()).toBeLessThan(20 * MINUTE)
+    },
+  },
+  {
+    name: 'at a server that refuses a second connection during the first one is verified over one',
+    ...plain(people(60, 'narrow.test'), {}),
+    mail: clock => {
+      const served: MxSession[] = []
+      return {
+        zone: separate('narrow.test'),
+        servers: () => ({
+          connect: to => {
+            const isServing = served.some(({ closed }) => !closed)
+            if (to.host === 'mx.narrow.test' && isServing) throw refused(to)
+          },
+          greeting: session => void served.push(session),
+          answer: slow(clock, SECOND),
+        }),
+      }
+    },
+    options: { recipientsPerSession: 10 },
+    connectionsMax: 10,
+    check({ mail }) {
+      expect(mail.tookMs()).toBeLessThan(5 * MINUTE)
+    },
   },
   {
     name: 'at an operator that blocks the client is unknown, and opens no connection after that',

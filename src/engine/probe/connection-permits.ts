@@ -90,10 +90,14 @@ class PermitWithSlot implements AddressPermit {
     this.#permit.throttled(retryAfterMs)
   }
 
+  limitReached(): void {
+    this.#permit.limitReached()
+  }
+
   succeeded(): void {
     this.#permit.succeeded()
   }
 }
 
-const noLimit: AddressPermit = { release() {}, throttled() {}, succeeded() {} }
+const noLimit: AddressPermit = { release() {}, throttled() {}, limitReached() {}, succeeded() {} }
 const UNLIMITED: AddressStart = { permit: noLimit }

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import { type Clock, HOUR, MINUTE } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -7,10 +8,22 @@ const HOSTS_MAX = 20_000
 const FAILURES_MAX = 2
 /** How long it is not dialed: long enough to spare a list, short enough to notice its recovery. */
 const DOWN_MS = MINUTE
+/**
+ * How long an address that fails after it served us is expected back: longer than a restart, and than
+ * the ban of ten minutes that is the default of fail2ban.
+ */
+const SERVED_MS = 15 * MINUTE
 /** How long a demand for TLS, or a TLS failure, is cached. */
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
 const LIMITS_MS = HOUR
+
+/** Why an MX group or an address counts as down. */
+type HostFailure = {
+  readonly answer: RecipientOutcome
+  /** True if it served us recently, so that it may be back soon. */
+  readonly isLost: boolean
+}
 
 /** How many recipients were named in a connection, and how many commands were refused. */
 export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
@@ -21,12 +34,14 @@ const UNLIMITED: ConnectionCounts = {
 }
 
 /**
- * Caches the recent state of MX hosts: unreachable groups, TLS demands and failures, replies out of
- * step, and limits of each transaction and connection.
+ * Caches the recent state of MX hosts: unreachable groups, connections to addresses, TLS demands and
+ * failures, replies out of step, and limits of each transaction and connection.
  */
 export class HostHealth {
   readonly #clock: Clock
-  #failures: TtlMap<{ count: number; answer: RecipientOutcome }>
+  #failures: TtlMap<HostFailure & { readonly count: number }>
+  /** The open connections by address, those of the last `SERVED_MS` included. */
+  readonly #connections: TtlMap<{ open: number }>
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
@@ -36,16 +51,38 @@ export class HostHealth {
   constructor(clock: Clock) {
     this.#clock = clock
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#connections = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
-  /** Records that no session could be opened; `answer` is returned to callers in the meantime. */
-  failed(mxGroupKey: string, answer: RecipientOutcome): void {
+  /** Records a connection to an address. */
+  opened(ip: string, connection: Duplex): void {
+    this.markReachable(ip)
+    const connections = this.#connections.getOrCreate(ip, () => ({ open: 0 }), SERVED_MS)
+    connections.open++
+    connection.once('close', () => {
+      connections.open--
+      this.#connections.set(ip, connections, SERVED_MS)
+    })
+  }
+
+  /** Whether a connection to an address is open. */
+  isServing(ip: string): boolean {
+    return (this.#connections.get(ip)?.open ?? 0) > 0
+  }
+
+  /** Whether a connection to an address was open recently. */
+  hasServed(ip: string): boolean {
+    return this.#connections.get(ip) !== undefined
+  }
+
+  /** Records that no session could be opened; the failure is returned to callers in the meantime. */
+  failed(mxGroupKey: string, { answer, isLost }: HostFailure): void {
     const count = (this.#failures.get(mxGroupKey)?.count ?? 0) + 1
-    this.#failures.set(mxGroupKey, { count, answer }, DOWN_MS)
+    this.#failures.set(mxGroupKey, { count, answer, isLost }, DOWN_MS)
   }
 
   markReachable(mxGroupKey: string): void {
@@ -58,9 +95,9 @@ export class HostHealth {
   }
 
   /** Returns the cached failure while the MX group counts as down, else null. */
-  cachedFailure(mxGroupKey: string): RecipientOutcome | null {
+  cachedFailure(mxGroupKey: string): HostFailure | null {
     const failure = this.#failures.get(mxGroupKey)
-    return failure !== undefined && failure.count >= FAILURES_MAX ? failure.answer : null
+    return failure !== undefined && failure.count >= FAILURES_MAX ? failure : null
   }
 
   demandsTls(host: string): void {

@@ -1,4 +1,5 @@
 import { onAbort, orOnAbort } from '../../platform/abort.ts'
+import { SECOND } from '../../platform/clock.ts'
 import { groupBy } from '../../platform/es2024.ts'
 import { networkOf } from '../../platform/ip.ts'
 import { writeLog } from '../../platform/log.ts'
@@ -56,6 +57,9 @@ const SECOND_LOOK_MS = 3_000
  * one takes. Later ones know the result.
  */
 const SINGLE_CHECK_MS = 3_000
+
+/** A server that refuses one connection more has room when another one closes. */
+const ONE_TOO_MANY_DELAY_MS = SECOND
 
 /** A session that has sent QUIT, with the answers that wait for the reply to it. */
 type EndedSession<Q extends ProbeTarget> = {
@@ -164,8 +168,13 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
         this.resolveBlocked()
         if (this.#pending.size === 0 && this.#looks.size === 0) return
-        const down = reachability.blockedOutcome ?? hosts.cachedFailure(this.#plan.key)
-        if (down !== null) return this.#resolveUnprobed(down)
+        const outage = reachability.blockedOutcome
+        if (outage !== null) return this.#resolveUnprobed(outage)
+        const down = hosts.cachedFailure(this.#plan.key)
+        if (down !== null) {
+          const facts = { asked: false, isLost: down.isLost }
+          return this.#resolveUnprobed(down.answer, this.#pending, facts)
+        }
         const acquired = await permits.operator()
         if ('refusal' in acquired) return this.#resolveUnprobed(acquired.refusal)
         if ('waitMs' in acquired)
@@ -187,7 +196,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         const isRepeated = isOtherwise || (isRetried && !signal.aborted)
         if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
         const isCut = this.options.drain.aborted
-        if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure)
+        if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure, facts.isLost)
         if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
         if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
           this.resolveRemaining(failure ?? NO_RESULT, facts)
@@ -253,7 +262,11 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   async #onNotOpened(opened: OpenFailure, otherSessions: number): Promise<SessionResult> {
     const drain = Promise.resolve()
-    const { answer, host, ip } = opened
+    const { answer, host, ip, isLost } = opened
+    if (opened.isOneTooMany && answer.kind === 'no-response') {
+      this.rateController.limitReached(otherSessions)
+      return { failure: this.#onHeld({ retryInMs: ONE_TOO_MANY_DELAY_MS }), facts: {}, drain }
+    }
     if (answer.kind === 'rejected' && host !== null) {
       if (isForeignGreeting(answer.reply.text, host)) await this.#checkInterception()
       const failure = this.egress.reachability.interceptedOutcome
@@ -263,7 +276,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     const isOneTooMany = otherSessions > 0 && isThrottling(answer)
     const asked = opened.asked && !isOneTooMany
     const failure = this.#openFailed({ ...opened, asked }, otherSessions)
-    return { failure, facts: { host, ip, asked }, drain }
+    return { failure, facts: { host, ip, asked, isLost }, drain }
   }
 
   /** Runs the transactions of a session, and decides at its end which answers count. */
@@ -470,7 +483,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       // rest.
       if (!final && reachability.blockedOutcome !== null) return answer
       if (final || single || signal.aborted) {
-        if (!cutShort) this.#markFailed(answer)
+        if (!cutShort) this.#markFailed(answer, where.isLost)
         this.resolveRemaining(answer, where)
       }
       return answer
@@ -489,10 +502,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   }
 
   /** Counts a failure of the hosts, unless its cause may be a limit or suspension of this process. */
-  #markFailed(answer: RecipientOutcome) {
+  #markFailed(answer: RecipientOutcome, isLost = false) {
     const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
-    hosts.failed(this.#plan.key, answer)
+    hosts.failed(this.#plan.key, { answer, isLost })
   }
 
   // The members below are the `MxGroupState` that `SmtpProbe` uses.
@@ -600,6 +613,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       tls: facts.tls ?? false,
       connectMs: facts.connectMs ?? null,
       asked: facts.asked ?? true,
+      isLost: facts.isLost,
       dialogue: this.#dialogue.lines,
     }
     this.#sink.probed(target, orAccepted(target, probed))
@@ -611,13 +625,17 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     for (const target of this.#pending) this.resolve(target, answer, facts)
   }
 
-  #resolveUnprobed(answer: RecipientOutcome, targets: Iterable<Q> = this.#pending) {
+  #resolveUnprobed(
+    answer: RecipientOutcome,
+    targets: Iterable<Q> = this.#pending,
+    facts: ConnectionInfo = { asked: false },
+  ) {
     const { deps } = this.egress
     const { listener, signal } = this.options
     if (targets === this.#pending && this.#pending.size === 0) return
     const noHost = { host: null, ip: null, port: deps.smtpPort, dialled: false }
     if (!signal.aborted) listener?.onCall({ ...noHost, answer })
-    for (const target of targets) this.resolve(target, answer, { asked: false })
+    for (const target of targets) this.resolve(target, answer, facts)
   }
 }
 

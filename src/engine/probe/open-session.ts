@@ -42,6 +42,10 @@ export type OpenFailure = {
   readonly cutShort: boolean
   /** False if nothing was dialed because the addresses had failed recently. */
   readonly asked: boolean
+  /** True if an address that failed had served us recently. */
+  readonly isLost: boolean
+  /** True if an address served another connection when it refused this one of a list. */
+  readonly isOneTooMany: boolean
 }
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
@@ -109,6 +113,15 @@ type DialTimer = {
   readonly endedAfterMs: number | null
 }
 
+type FailedDial = {
+  readonly permit: AddressPermit
+  /** Whether another connection to the address was open when it was dialed. */
+  readonly wasServing: boolean
+  /** The time after which the dial was ended, in ms; null if it failed before. */
+  readonly endedAfterMs: number | null
+  readonly onDialEnd: (result: DialResult) => void
+}
+
 /** Tries the addresses of hosts until one of them opens a session. */
 class SessionOpener {
   readonly #egress: EgressState
@@ -123,6 +136,8 @@ class SessionOpener {
   #best: Pick<OpenFailure, 'answer' | 'host' | 'ip'> | null = null
   /** Addresses that were skipped because they failed recently. */
   #skipped = 0
+  #isLost = false
+  #isOneTooMany = false
   held: HeldConnection | null = null
 
   constructor(egress: EgressState, plan: MxGroupPlan<ProbeTarget>, options: OpenOptions) {
@@ -152,7 +167,8 @@ class SessionOpener {
     const down = this.#egress.hosts.cachedFailure(ip)
     if (down !== null) {
       this.#skipped++
-      this.note(down, host, ip, false)
+      this.#isLost ||= down.isLost
+      this.note(down.answer, host, ip, false)
       return null
     }
     const acquired = await this.#options.permits.address(ip)
@@ -179,9 +195,9 @@ class SessionOpener {
     const { listener, signal } = this.#options
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
-    const socket = await this.#dial(host, ip, hasMore)
+    const socket = await this.#dial(host, ip, hasMore, permit)
     if (socket === null) return null
-    this.#egress.hosts.markReachable(ip)
+    this.#egress.hosts.opened(ip, socket)
     this.#sessions++
     this.#notify({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
@@ -228,7 +244,13 @@ class SessionOpener {
       ip: null,
     }
     const asked = this.#addresses > 0 || this.#skipped === 0
-    return { ...(this.#best ?? noHost), cutShort: false, asked }
+    return {
+      ...(this.#best ?? noHost),
+      cutShort: false,
+      asked,
+      isLost: this.#isLost,
+      isOneTooMany: this.#isOneTooMany,
+    }
   }
 
   timedOut(host: string): OpenFailure {
@@ -245,8 +267,14 @@ class SessionOpener {
     return this.#deps.clock.monotonicNow() - this.#startedAt
   }
 
-  async #dial(host: string, ip: string, hasMore: () => boolean): Promise<Duplex | null> {
+  async #dial(
+    host: string,
+    ip: string,
+    hasMore: () => boolean,
+    permit: AddressPermit,
+  ): Promise<Duplex | null> {
     const { smtpPort, egress } = this.#deps
+    const { hosts } = this.#egress
     const { signal } = this.#options
     const limit = new CallbackAbortController()
     const giveUp = () => limit.abort()
@@ -258,6 +286,7 @@ class SessionOpener {
     const timer = this.#startTimer(hasMore, giveUp)
     const unsubscribe = onAbort(signal, giveUp)
     const target = { ip, port: smtpPort, host }
+    const wasServing = hosts.isServing(ip)
     try {
       const connecting = egress.dial.connect(target, limit.signal)
       compileReplyRules()
@@ -267,7 +296,8 @@ class SessionOpener {
     } catch (error) {
       // A timer that is late shows a suspension.
       timer.cancel()
-      await this.#dialFailed(error, target, onDialEnd, timer.endedAfterMs)
+      const { endedAfterMs } = timer
+      await this.#dialFailed(error, target, { permit, wasServing, endedAfterMs, onDialEnd })
       return null
     } finally {
       timer.cancel()
@@ -305,12 +335,12 @@ class SessionOpener {
   async #dialFailed(
     error: unknown,
     target: Target,
-    onDialEnd: (result: DialResult) => void,
-    endedAfterMs: number | null,
+    { permit, wasServing, endedAfterMs, onDialEnd }: FailedDial,
   ): Promise<void> {
     const { signal, single } = this.#options
     const { reachability, hosts } = this.#egress
     const { host, ip } = target
+    const isServing = !single && (wasServing || hosts.isServing(ip))
     const ownLimit = this.#ownLimitOf(error, target)
     const isOurs =
       signal.aborted || ownLimit !== null || wasSuspended(this.#deps.clock, this.#startedAt)
@@ -328,7 +358,14 @@ class SessionOpener {
     const answer = ownLimit ?? refused
     // If the outbound port is blocked, the address is not marked as failed.
     const isHostDown = !isOurs && !isBusyProxy && reachability.blockedOutcome === null
-    if (isHostDown) hosts.failed(ip, answer)
+    if (isHostDown && isServing) {
+      this.#isOneTooMany = true
+      permit.limitReached()
+    } else if (isHostDown) {
+      const isLost = hosts.hasServed(ip)
+      this.#isLost ||= isLost
+      hosts.failed(ip, { answer, isLost })
+    }
     this.note(answer, host, ip)
   }
 

@@ -271,6 +271,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
     return {
       result,
       asked: probed.asked,
+      isLost: probed.isLost,
       egress: prober.egressName,
       isBackupOnly: isBackupOnly(task.exchangers, result),
     }
@@ -350,7 +351,8 @@ function merge(previous: ProbeResult | null, probed: ProbeResult): ProbeResult {
   const isPreviousStronger = !isObserved && weight(probed.answer) < weight(previous.answer)
   const merged = isPreviousStronger ? previous : probed
   const dialogue = [...(previous.dialogue ?? []), ...(probed.dialogue ?? [])]
-  return { ...merged, dialogue: probed.dialogue === null ? previous.dialogue : dialogue }
+  const isLost = isObserved ? undefined : previous.isLost || probed.isLost
+  return { ...merged, isLost, dialogue: probed.dialogue === null ? previous.dialogue : dialogue }
 }
 
 const hasNoAddress = ({ answer }: ProbeResult) =>

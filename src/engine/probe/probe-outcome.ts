@@ -25,6 +25,8 @@ export type ProbeResult = {
    * the server refused one connection while it served another.
    */
   readonly asked: boolean
+  /** True if no host could be dialed, and one of them had served us recently. */
+  readonly isLost?: boolean | undefined
   /** The SMTP dialogue, if it was requested. */
   readonly dialogue: readonly string[] | null
 }

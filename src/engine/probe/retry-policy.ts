@@ -11,6 +11,8 @@ const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
 const TOTAL_WAIT_MAX_MS = 4 * HOUR
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
+/** A host that was lost is dialed this often, for as long as it counts as lost. */
+const LOST_HOST_DELAY_MS = 5 * MINUTE
 /** A limit of ev is free again as soon as the connections before have closed. */
 const OWN_LIMIT_DELAY_MS = 10 * SECOND
 /** An outcome may be older than the end of a block, and the dials of others tell first. */
@@ -44,6 +46,8 @@ export type Outcome = {
   readonly egress: string
   /** True if only a backup MX that accepts every local part accepted it. */
   readonly isBackupOnly?: boolean
+  /** True if no host could be dialed, and one of them had served us recently. */
+  readonly isLost?: boolean | undefined
 }
 
 /** What the list and the egress pool allow. */
@@ -93,7 +97,8 @@ export function nextRetry(
   return (
     retryLater(outcome, history, rules) ??
     retryWhenBlockEnds(outcome, history, rules) ??
-    retryWhenKnown(outcome, history, rules)
+    retryWhenKnown(outcome, history, rules) ??
+    retryLostHost(outcome, history)
   )
 }
 
@@ -185,6 +190,17 @@ function uncertaintyDelay(
     return uncertainForMs === null ? null : Math.max(uncertainForMs, UNCERTAIN_DELAY_MIN_MS)
   }
   return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? rules.dnsUncertainForMs() : null
+}
+
+/**
+ * Retries an item of a host that served us and then accepts no connection: it restarts, or a firewall
+ * limits or bans us for a time.
+ */
+function retryLostHost({ result, isLost = false }: Outcome, history: AttemptHistory): Retry | null {
+  const isDone = history.waitedMs >= TOTAL_WAIT_MAX_MS
+  if (!isLost || isDone || result.evidence.answer?.kind !== 'no-response') return null
+  const { tries, egress, refusedBy } = history
+  return { delayMs: LOST_HOST_DELAY_MS, tries, egress, refusedBy, accepted: null }
 }
 
 /** How often an item was probed and how long it has waited. */

@@ -18,6 +18,7 @@ import {
   onBlocked,
   onDomainBlocked,
   onKnownRecipient,
+  onLimitReached,
   onOtherReply,
   onSkipped,
   onSucceeded,
@@ -156,6 +157,11 @@ export class RateController implements PermitSource {
   /** Records throttling by the operator; the parameters are those of `onThrottled`. */
   throttled(retryAfterMs: number | null, otherSessions = 0): void {
     this.#handle.change((state, now) => onThrottled(state, now, retryAfterMs, otherSessions))
+  }
+
+  /** Records that a server refused a further connection while `otherSessions` were open. */
+  limitReached(otherSessions: number): void {
+    this.#handle.change((state, now) => onLimitReached(state, now, otherSessions))
   }
 
   /** Records a block of our IP address, HELO name or sender. */

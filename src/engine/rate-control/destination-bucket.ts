@@ -191,13 +191,25 @@ export class DestinationBucket implements PermitSource {
     const pauseMs = Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs)
     if (isNew) this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
-    if (this.#sessions > 1) {
-      // The other refused connections are still open when the first one is, so the least counts.
-      this.#sessionsCeiling = Math.min(this.#sessionsMax(now), this.#sessions - 1)
-      this.#ceilingUntil = this.#pausedUntil + CEILING_MS
-    }
+    this.#lowerCeiling(now)
     this.#isThrottled = true
     this.#shared?.throttled(retryAfterMs, this.#shared.otherSessions)
+  }
+
+  /**
+   * Records that the server refused a further connection, which still has its permit, while it served
+   * others.
+   */
+  limitReached(): void {
+    this.#lowerCeiling(this.#kind.clock.monotonicNow())
+    this.#shared?.limitReached(this.#shared.otherSessions)
+  }
+
+  /** The other refused connections are still open when the first one is, so the least counts. */
+  #lowerCeiling(now: number) {
+    if (this.#sessions < 2) return
+    this.#sessionsCeiling = Math.min(this.#sessionsMax(now), this.#sessions - 1)
+    this.#ceilingUntil = Math.max(now, this.#pausedUntil) + CEILING_MS
   }
 
   /** Records a successful session. */

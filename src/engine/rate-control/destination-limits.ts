@@ -16,6 +16,8 @@ import type { SharedRateState } from './shared-state.ts'
 export type AddressPermit = ConnectionPermit & {
   /** Records that the server at this address throttled us. */
   throttled(retryAfterMs: number | null): void
+  /** Records that the server refused a further connection while it served others. */
+  limitReached(): void
   /** Records a successful session. */
   succeeded(): void
 }
@@ -149,6 +151,10 @@ class BucketPermit implements AddressPermit {
 
   throttled(retryAfterMs: number | null): void {
     this.#address.throttled(retryAfterMs)
+  }
+
+  limitReached(): void {
+    this.#address.limitReached()
   }
 
   succeeded(): void {

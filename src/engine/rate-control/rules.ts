@@ -164,20 +164,24 @@ export function onThrottled(
   const until = now + Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
   const throttledUntil = Math.max(state.throttledUntil, until)
   const paused = { ...pausedUntil(state, now, throttledUntil), throttledUntil }
-  const capped = otherSessions === 0 ? paused : withCeiling(paused, now, otherSessions)
+  const capped = onLimitReached(paused, now, otherSessions)
   if (!isNew) return capped
   return { ...halved(capped), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
 }
 
-/** The other refused connections are still open when the first one is refused, so the least counts. */
-function withCeiling(state: RateState, now: number, sessions: number): RateState {
+/**
+ * Records that a server refused a further connection while others were open; 0 changes nothing. The
+ * other refused connections are still open when the first one is refused, so the least counts.
+ */
+export function onLimitReached(state: RateState, now: number, sessions: number): RateState {
+  if (sessions === 0) return state
   const sessionsCeiling =
     now < state.ceilingUntil ? Math.min(state.sessionsCeiling, sessions) : sessions
   return {
     ...state,
     sessionsAllowed: Math.min(state.sessionsAllowed, sessionsCeiling),
     sessionsCeiling,
-    ceilingUntil: state.throttledUntil + CEILING_MS,
+    ceilingUntil: Math.max(now, state.throttledUntil) + CEILING_MS,
   }
 }
 

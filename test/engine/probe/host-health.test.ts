@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { HostHealth } from '../../../src/engine/probe/host-health.ts'
 import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
+import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-const REFUSED = noResponse('connect', 'connect', 'ECONNREFUSED')
-const TIMEOUT = noResponse('timeout', 'greeting', 'no greeting')
+const down = (answer: RecipientOutcome) => ({ answer, isLost: false })
+const REFUSED = down(noResponse('connect', 'connect', 'ECONNREFUSED'))
+const TIMEOUT = down(noResponse('timeout', 'greeting', 'no greeting'))
 
 function memory() {
   const clock = fakeClock()
@@ -18,7 +20,7 @@ describe('MX groups', () => {
     hosts.failed('mx.test', REFUSED)
     expect(hosts.cachedFailure('mx.test')).toBeNull()
     hosts.failed('mx.test', TIMEOUT)
-    expect(hosts.cachedFailure('mx.test')).toEqual(TIMEOUT)
+    expect(hosts.cachedFailure('mx.test')).toMatchObject(TIMEOUT)
     expect(hosts.cachedFailure('other.test')).toBeNull()
   })
 
@@ -28,7 +30,7 @@ describe('MX groups', () => {
     await clock.advance(MINUTE / 2)
     hosts.failed('mx.test', REFUSED)
     await clock.advance(MINUTE - 1)
-    expect(hosts.cachedFailure('mx.test')).toEqual(REFUSED)
+    expect(hosts.cachedFailure('mx.test')).toMatchObject(REFUSED)
     await clock.advance(2)
     expect(hosts.cachedFailure('mx.test')).toBeNull()
     hosts.failed('mx.test', REFUSED)

@@ -218,6 +218,21 @@ describe('an item of a list', () => {
     expect(nextRetry(heard(silent('dns', 'connect')), past, doubtful)).toBeNull()
   })
 
+  test('at a host that served us and then fails is retried after five minutes, for four hours', () => {
+    const lost = { ...heard(silent('connect', 'connect')), isLost: true }
+    const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
+    // Not an attempt, because no server was probed.
+    expect(nextRetry(lost, past, TERMS)).toEqual({
+      delayMs: 5 * MINUTE,
+      tries: 2,
+      egress: 'a',
+      refusedBy: ['b'],
+      accepted: null,
+    })
+    expect(nextRetry(lost, { ...past, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
+    expect(nextRetry(lost, past, { ...TERMS, wait: false })).toBeNull()
+  })
+
   test('with failed lookups waits for the next check of the DNS server, for at most ten minutes', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
     const doubtful = { ...TERMS, dnsUncertainForMs: () => 7_000 }
