@@ -25,7 +25,7 @@ export class TtlMap<V extends object> {
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
-    if (entry.expiresAt < this.#clock.monotonicNow()) {
+    if (entry.expiresAt <= this.#clock.monotonicNow()) {
       this.#remove(entry)
       return undefined
     }
@@ -52,7 +52,7 @@ export class TtlMap<V extends object> {
   getOrCreate(key: string, create: () => V, ttlMs: number): V {
     const now = this.#clock.monotonicNow()
     const known = this.#entries.get(key)
-    if (known !== undefined && known.expiresAt >= now) {
+    if (known !== undefined && known.expiresAt > now) {
       known.expiresAt = now + ttlMs
       this.#use(known)
       return known.value
@@ -77,7 +77,7 @@ export class TtlMap<V extends object> {
   *entries(): IterableIterator<[string, V]> {
     const now = this.#clock.monotonicNow()
     for (let entry = this.#newest; entry !== null; entry = entry.older) {
-      if (entry.expiresAt >= now) yield [entry.key, entry.value]
+      if (entry.expiresAt > now) yield [entry.key, entry.value]
     }
   }
 

@@ -74,3 +74,9 @@ test('a limit of recipients per minute does not count as one of connections', as
   expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
   expect(connections).toBeLessThan(20)
 })
+
+test('a list goes on at the moment at which the block of its domain ends', async () => {
+  const { minutes } = await verifyList(() => limited(5, '550 5.7.1 Message rejected due to policy'))
+  // Rows wait for the end of a block for four hours at most.
+  expect(Math.floor(minutes)).toBe(240)
+})
