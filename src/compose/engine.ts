@@ -21,6 +21,7 @@ import type { ProbeDeps } from '../engine/probe/egress.ts'
 import { EgressPool } from '../engine/probe/egress-pool.ts'
 import { EgressProber } from '../engine/probe/egress-prober.ts'
 import { LikelyHosts } from '../engine/probe/mx-hosts.ts'
+import { ServedAddresses } from '../engine/probe/served-addresses.ts'
 import type { CatchAllStore } from '../engine/probe/shared-catch-all.ts'
 import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
 import {
@@ -222,6 +223,7 @@ function composeEgressPool(
 ): EgressPool {
   const { rateStates = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllCache(probeDeps.clock, store)
+  const served = new ServedAddresses(probeDeps.clock)
   const limits = createLimits(config, operator => operatorSettings.get(operator))
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
@@ -238,6 +240,7 @@ function composeEgressPool(
       catchAll,
       rateStates,
       learned,
+      served,
     )
   })
   const others = cluster && {

@@ -224,6 +224,15 @@ export const SCENARIOS: readonly ListScenario[] = [
     },
   },
   {
+    name: 'at a server that restarts is continued, though no egress reaches it in that time',
+    ...plain(people(60, 'banning.test'), {}),
+    mail: bansFor(2 * MINUTE),
+    options: { recipientsPerSession: 10, egresses: [{ name: 'a' }, { name: 'b' }] },
+    // Two by each egress during the restart.
+    connectionsMax: 9 + 2 * 2,
+    waits: true,
+  },
+  {
     name: 'at a server that serves two connections and then no more ends after a quarter of an hour',
     texts: people(60, 'banning.test'),
     reasons: [],

@@ -15,6 +15,7 @@ import { catchAllKey, groupByMx, type ProbeTarget } from './mx-groups.ts'
 import { OutboundReachability } from './outbound-reachability.ts'
 import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import { type ProbeResult, toHeldOutcome } from './probe-outcome.ts'
+import { ServedAddresses } from './served-addresses.ts'
 
 /** Operators with a rate controller in memory; about 800 bytes each, 16 MB. */
 const OPERATORS_MAX = 20_000
@@ -44,11 +45,13 @@ export class EgressProber implements EgressState {
     share: SharedRateState | null = null,
     /** Shared by several probers, for the same reason. */
     learned = new LearnedReplies({ clock: deps.clock, log: deps.log, store: null }),
+    /** Shared by several probers: a host that served one of them may be back soon. */
+    served = new ServedAddresses(deps.clock),
   ) {
     this.deps = deps
     this.#limitsFor = limitsFor
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
-    this.hosts = new HostHealth(deps.clock)
+    this.hosts = new HostHealth(deps.clock, served)
     const { clock, egress } = deps
     this.domains = new DomainBlocks({ clock, egress: egress.name, limits: limitsFor(''), share })
     this.reachability = new OutboundReachability(deps, () => this.hosts.clearFailures())

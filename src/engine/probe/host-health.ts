@@ -2,17 +2,13 @@ import type { Duplex } from 'node:stream'
 import { type Clock, HOUR, MINUTE } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
+import type { ServedAddresses } from './served-addresses.ts'
 
 const HOSTS_MAX = 20_000
 /** Consecutive failures after which an MX group counts as down. */
 const FAILURES_MAX = 2
 /** How long it is not dialed: long enough to spare a list, short enough to notice its recovery. */
 const DOWN_MS = MINUTE
-/**
- * How long an address that fails after it served us is expected back: longer than a restart, and than
- * the ban of ten minutes that is the default of fail2ban.
- */
-const SERVED_MS = 15 * MINUTE
 /** How long a demand for TLS, or a TLS failure, is cached. */
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
@@ -40,18 +36,19 @@ const UNLIMITED: ConnectionCounts = {
 export class HostHealth {
   readonly #clock: Clock
   #failures: TtlMap<HostFailure & { readonly count: number }>
-  /** The open connections by address, those of the last `SERVED_MS` included. */
-  readonly #connections: TtlMap<{ open: number }>
+  /** Number of open connections by address. */
+  readonly #connections = new Map<string, number>()
+  readonly #served: ServedAddresses
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
   /** What connections had taken when the host asked to slow down, and the limits that follow. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, served: ServedAddresses) {
     this.#clock = clock
+    this.#served = served
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
-    this.#connections = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
@@ -61,22 +58,25 @@ export class HostHealth {
   /** Records a connection to an address. */
   opened(ip: string, connection: Duplex): void {
     this.markReachable(ip)
-    const connections = this.#connections.getOrCreate(ip, () => ({ open: 0 }), SERVED_MS)
-    connections.open++
-    connection.once('close', () => {
-      connections.open--
-      this.#connections.set(ip, connections, SERVED_MS)
-    })
+    this.#countConnection(ip, 1)
+    connection.once('close', () => this.#countConnection(ip, -1))
+  }
+
+  #countConnection(ip: string, change: 1 | -1) {
+    const count = (this.#connections.get(ip) ?? 0) + change
+    if (count === 0) this.#connections.delete(ip)
+    else this.#connections.set(ip, count)
+    this.#served.add(ip)
   }
 
   /** Whether a connection to an address is open. */
   isServing(ip: string): boolean {
-    return (this.#connections.get(ip)?.open ?? 0) > 0
+    return this.#connections.has(ip)
   }
 
-  /** Whether a connection to an address was open recently. */
+  /** Whether a connection to an address was open recently, through any egress. */
   hasServed(ip: string): boolean {
-    return this.#connections.get(ip) !== undefined
+    return this.#served.has(ip)
   }
 
   /** Records that no session could be opened; the failure is returned to callers in the meantime. */

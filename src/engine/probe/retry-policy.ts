@@ -194,13 +194,14 @@ function uncertaintyDelay(
 
 /**
  * Retries an item of a host that served us and then accepts no connection: it restarts, or a firewall
- * limits or bans us for a time.
+ * limits or bans us for a time. Any egress that could not reach it may try again.
  */
 function retryLostHost({ result, isLost = false }: Outcome, history: AttemptHistory): Retry | null {
   const isDone = history.waitedMs >= TOTAL_WAIT_MAX_MS
   if (!isLost || isDone || result.evidence.answer?.kind !== 'no-response') return null
-  const { tries, egress, refusedBy } = history
-  return { delayMs: LOST_HOST_DELAY_MS, tries, egress, refusedBy, accepted: null }
+  const egress = history.refusedBy.length > 0 ? null : history.egress
+  const { tries } = history
+  return { delayMs: LOST_HOST_DELAY_MS, tries, egress, refusedBy: [], accepted: null }
 }
 
 /** How often an item was probed and how long it has waited. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HostHealth } from '../../../src/engine/probe/host-health.ts'
 import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
+import { ServedAddresses } from '../../../src/engine/probe/served-addresses.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -11,7 +12,7 @@ const TIMEOUT = down(noResponse('timeout', 'greeting', 'no greeting'))
 
 function memory() {
   const clock = fakeClock()
-  return { clock, hosts: new HostHealth(clock) }
+  return { clock, hosts: new HostHealth(clock, new ServedAddresses(clock)) }
 }
 
 describe('MX groups', () => {

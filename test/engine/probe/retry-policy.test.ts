@@ -225,8 +225,8 @@ describe('an item of a list', () => {
     expect(nextRetry(lost, past, TERMS)).toEqual({
       delayMs: 5 * MINUTE,
       tries: 2,
-      egress: 'a',
-      refusedBy: ['b'],
+      egress: null,
+      refusedBy: [],
       accepted: null,
     })
     expect(nextRetry(lost, { ...past, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
