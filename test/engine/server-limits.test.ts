@@ -80,3 +80,46 @@ test('a list goes on at the moment at which the block of its domain ends', async
   // Rows wait for the end of a block for four hours at most.
   expect(Math.floor(minutes)).toBe(240)
 })
+
+// Exim counts with `strict` also what it defers, and the admin writes the text.
+test.each(['451 Sender rate 31.0 / 1m', '451 Host is ratelimited (31.0/1m max:30)'])(
+  'recipients beyond a rate are not named before a pause: %s',
+  async reply => {
+    const { accepted, rejected, connections } = await verifyList(now => {
+      let times: number[] = []
+      return {
+        answer: line => {
+          if (!isRcpt(line)) return undefined
+          times = [...times.filter(at => at > now() - MINUTE), now()]
+          return times.length > 30 ? reply : replyTo(line)
+        },
+      }
+    })
+    expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+    expect(connections).toBeLessThan(30)
+  },
+)
+
+test('a limit of TLS sessions per minute is a pause, and no demand for TLS that cannot be met', async () => {
+  const { accepted, rejected, minutes } = await verifyList(now => {
+    let times: number[] = []
+    return {
+      answer: (line, { lines }) => {
+        if (line.startsWith('EHLO')) return '250-mx.a.test\n250-PIPELINING\n250 STARTTLS'
+        if (line === 'STARTTLS') {
+          times = times.filter(at => at > now() - MINUTE)
+          if (times.length >= 2)
+            return '454 4.7.0 Error: too many new TLS sessions from [192.0.2.1]'
+          times.push(now())
+          return '220 2.0.0 Ready to start TLS'
+        }
+        const isSecured = lines.filter(one => one.startsWith('EHLO')).length > 1
+        if (line.startsWith('MAIL') && !isSecured)
+          return '530 5.7.0 Must issue a STARTTLS command first'
+        return isRcpt(line) ? replyTo(line) : undefined
+      },
+    }
+  })
+  expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+  expect(minutes).toBeLessThan(60)
+})

@@ -110,6 +110,11 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     provider: 'any',
     source: 'RFC 3207 §4: TLS not available due to temporary reason',
   },
+  ...words(
+    'deferred/rate',
+    'Postfix smtpd_client_new_tls_session_rate_limit',
+    /too many (?:new )?(?:tls|ssl) (?:sessions|connections|handshakes)|(?:maximum|limit)[^;]{0,20} (?:tls|ssl) (?:sessions|connections|handshakes)|\b(?:tls|ssl) (?:session|connection|handshake)s? (?:rate |count )?(?:limit|exceed)/,
+  ),
   ...says('blocked/tls', 'RFC 3207 §4', 'tls'),
   ...says(
     'blocked/rdns',
@@ -174,7 +179,8 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/rate',
     'RFC 5321 §4.5.4.1, Postfix anvil(8)',
-    /frequency (?:is )?limit|rate[- ](?:limit|control)|rate has been limited|rate over-?limit|rate (?:is |was )?exceeded|\bthrottl|slow down|slower|too (?:fast|quickly)/,
+    /frequency (?:is )?limit|rate[- ]?(?:limit|control)|rate has been limited|rate over-?limit|rate (?:is |was )?exceeded|\bthrottl|slow down|slower|too (?:fast|quickly)/,
+    /\b(?:your|sender|sending|mail|message|recipient|rcpt|client) rate\b|^"?rate:? \d|\brate of (?:recipients|rcpt|messages|mail)\b|\b(?:recipients|rcpts?)(?: per |\/)(?:sec|min|hour|day)/,
     /unusual rate|deferred due to (?:\w{1,12} )?volume|limits? (?:for|on) how many|too many (?:error|bad|request|attempt|non|wrong|fail|reject)/,
     /\b\d{1,4} (?:unknown|invalid|bad|non-?existent|wrong|failed) (?:users|recipients|rcpts|addresses|mailboxes)\b/,
     /(?:failed|rejected|refused) (?:users|recipients|rcpts|addresses|mailboxes)[^;]{0,20}(?:exceed|reach)|(?:exceed|maximum)[^;]{0,30}(?:failed|rejected|refused) (?:users|recipients|rcpts|addresses)/,
