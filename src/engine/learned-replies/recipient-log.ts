@@ -137,6 +137,11 @@ export class RecipientLog {
     return this.#refusedDomains.size > 0
   }
 
+  /** Whether the domain accepted a recipient that shows that it accepts others. */
+  hasAccepted(domain: string): boolean {
+    return this.#byDomain.get(domain)?.some(isWitness) ?? false
+  }
+
   /** Whether any recipient of a domain got a refusal that no rule knows. */
   hasRefusalsAt(domain: string): boolean {
     return this.#refusedDomains.has(domain)

@@ -1,5 +1,5 @@
 import type { RecipientLog } from '../learned-replies/recipient-log.ts'
-import { classifyReply, type RecipientOutcome } from '../smtp/classify-reply.ts'
+import { classifyReply, isSoftUnknown, type RecipientOutcome } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
 import type { Reply } from '../smtp/reply.ts'
 import type { Session } from '../smtp/session.ts'
@@ -284,7 +284,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /**
    * Returns what the reply to the random recipient says about the domain: null for a blocked,
-   * deferred or failed RCPT, which is no evidence unless its text is known to be about the recipient.
+   * deferred or failed RCPT, which is no evidence unless its text is about the recipient.
    */
   read(
     target: Q,
@@ -299,6 +299,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
     if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
     if (answer.kind === 'rejected') return answer.why === 'full' ? null : false
+    // A server that has accepted another recipient here tells them apart.
+    if (isSoftUnknown(answer, recipient) && this.#log.hasAccepted(domain)) return false
     return this.#log.catchAll(domain)
   }
 }

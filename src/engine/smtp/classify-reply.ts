@@ -152,6 +152,18 @@ export function getUncertainty(
   return isWeak && rule.meaning === 'blocked/policy' ? 'weak' : null
 }
 
+/**
+ * Whether a 4xx says in words that the mailbox does not exist, and does not ask to retry: Postfix
+ * with `soft_bounce` or `unknown_local_recipient_reject_code = 450`.
+ */
+export function isSoftUnknown(answer: RecipientOutcome, recipient: string): boolean {
+  if (answer.kind !== 'deferred') return false
+  const text = plainText(answer.reply, recipient)
+  const rule = matchRule(answer.stage, answer.reply, text)
+  if (rule === null || fieldOf(rule) === null) return false
+  return rule.meaning === 'rejected/no-mailbox' && !asksToRetry(text)
+}
+
 /** Meanings that a 5xx gets from its code alone; x.3 and x.4 are the server and its network. */
 const UNCERTAIN_MEANINGS: ReadonlySet<Meaning> = new Set(['blocked/policy', 'deferred/busy'])
 

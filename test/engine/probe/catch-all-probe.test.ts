@@ -43,6 +43,11 @@ describe('the catch-all test', () => {
     ['251 will forward', true],
     ['550 5.1.1 No such user', false],
     ['553 5.1.3 No such user here', false],
+    // Postfix with soft_bounce, or with unknown_local_recipient_reject_code = 450.
+    ['450 4.1.1 Recipient address rejected: User unknown in local recipient table', false],
+    ['450 4.1.1 User unknown, please try again later', null],
+    ['450 4.1.1 Recipient address rejected: unverified address: lookup in progress', null],
+    ['450 4.1.1 Requested action not taken', null],
     ['450 4.2.0 Greylisted', null],
     ['450 4.7.1 Throttled, slow down', null],
     ['421 4.3.2 closing', null],
@@ -61,6 +66,17 @@ describe('the catch-all test', () => {
       expect(home.prober.catchAll.get('a.test')).toBe(catchAll)
     }
   })
+
+  test.each([true, false])(
+    'learns nothing from a 450 for an unknown user if no recipient was accepted: single %s',
+    async single => {
+      const home = createTestProber(toRecipients(() => '450 4.1.1 User unknown'))
+      const walk = await home.begin(['ann@a.test'], { single }).end()
+      expect(walk.only()).toMatchObject({ catchAll: null, answer: { kind: 'deferred' } })
+      expect(randoms(home)).toHaveLength(1)
+      expect(home.prober.catchAll.get('a.test')).toBeNull()
+    },
+  )
 
   test.each([true, false])(
     'uses one random name for a domain until it is decided: single %s',
