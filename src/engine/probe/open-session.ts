@@ -18,7 +18,14 @@ import type { EgressState } from './mx-group-state.ts'
 import { getLimitDivisor, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
 import { type DialGroup, type DialResult, NO_RESPONSE_MS } from './outbound-reachability.ts'
 import type { ProbeListener, ServerCall } from './probe-listener.ts'
-import { NO_DESCRIPTOR, NO_PORT, noResponse, outcomeFor, PROXY_FAULT } from './probe-outcome.ts'
+import {
+  isThrottling,
+  NO_DESCRIPTOR,
+  NO_PORT,
+  noResponse,
+  outcomeFor,
+  PROXY_FAULT,
+} from './probe-outcome.ts'
 
 /** A session with an MX host after its greeting and EHLO. */
 export type OpenSession = {
@@ -388,6 +395,7 @@ class SessionOpener {
     if (isFailure(ehlo) || ehlo.code !== 250) return outcomeFor('ehlo', ehlo)
     if (!requiresTls || !session.offersStartTls) return null
     const failure = await startTls(session, this.#deps, host, this.#options.signal)
+    if (failure !== null && isThrottling(failure)) return failure
     // RFC 3207 §4: after a refused STARTTLS, possibly temporary, the session goes on in clear text.
     return session.usable && !session.secured ? null : failure
   }
