@@ -167,3 +167,6 @@ const isNarrowerList = (
 
 const isAtMost = (value: number | null, limit: number | null) =>
   limit === null || (value !== null && value <= limit)
+
+/** Whether a key or a secret that expires `at`, epoch ms, has expired; null: never. */
+export const isExpired = (at: number | null, now: number): boolean => at !== null && at <= now

@@ -1,4 +1,4 @@
-import { permits } from '../../accounts/key-rights.ts'
+import { isExpired, permits } from '../../accounts/key-rights.ts'
 import { findPrincipal } from '../../accounts/people/principal.ts'
 import { isStorageError } from '../../db/database.ts'
 import { accountJob } from '../../jobs/job-list.ts'
@@ -109,7 +109,7 @@ async function mayFollow(
   if (found === null || !permits(found.key.scopes, SCOPE)) return false
   if (found.key.hint !== key.hint) return false
   const now = clock.now()
-  return [found.key.expiresAt, secretExpiresAt].every(at => at === null || now < at)
+  return !isExpired(found.key.expiresAt, now) && !isExpired(secretExpiresAt, now)
 }
 
 /** Ignores storage errors: the stream continues when the database is back. */

@@ -4,6 +4,7 @@ import {
   domainAllowed,
   FORM_SCOPE,
   ipAllowed,
+  isExpired,
   isForTestKeys,
   permits,
   type Scope,
@@ -435,5 +436,3 @@ const toCaller = (
 /** The name of the scheme is case-insensitive (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i
 const BEARER_OR_BARE = /^(?:Bearer +)?([\w-]{1,128}) *$/i
-
-const isExpired = (at: number | null, now: number) => at !== null && at <= now

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { isExpired } from '../../accounts/key-rights.ts'
 import { findPrincipal, type Principal } from '../../accounts/people/principal.ts'
 import { isSignedLink } from '../../accounts/signed-link.ts'
 import { SECOND } from '../../platform/clock.ts'
@@ -20,7 +21,7 @@ export async function authenticateLink(c: Context<Env>, service: LinkDeps): Prom
   }
   const now = service.clock.now()
   const expiresAt = Number(c.req.query('expires')) * SECOND
-  if (!(now < expiresAt) || (found.key.expiresAt !== null && found.key.expiresAt <= now)) {
+  if (!(now < expiresAt) || isExpired(found.key.expiresAt, now)) {
     throw requestError('link_expired')
   }
   return found
