@@ -49,7 +49,7 @@ type Reading = {
 
 const NO_READINGS: readonly Reading[] = []
 
-/** What of the text is scanned as one record, and how. */
+/** Where the scan of one record starts, and how it reads the text. */
 type Scan = Reading & {
   readonly start: number
   /** Whether the text ends with the list. */
@@ -60,7 +60,7 @@ type Scan = Reading & {
 type ReadCell = {
   readonly start: number
   readonly end: number
-  /** What replaces it in the record, without the quotes; null if it stays as it is. */
+  /** The text that replaces the cell in the record, without the quotes; null to keep the cell. */
   readonly text: string | null
   readonly isQuoted: boolean
 }
@@ -90,9 +90,9 @@ export const CELL_LINE_BREAKS_MAX = 1_000
  *
  * A CSV parser reads from an unmatched opening quote to the next quote, however many rows lie
  * between. Here a cell counts as quoted only if a quote before a delimiter, a line break or the end
- * of the text closes it. Blanks around the quotes are skipped, and `""` is a quote. A bare quote inside is data if the cell still closes on
- * the line where it starts. Otherwise the opening quote itself is data, and the cell ends where an
- * unquoted cell would.
+ * of the text closes it. Blanks around the quotes are skipped, and `""` is a quote. A bare quote
+ * inside is data if the cell still closes on the line where it starts. Otherwise the opening quote
+ * itself is data, and the cell ends where an unquoted cell would.
  *
  * A backslash before a quote, a delimiter or a line break may escape it, or be data, as in
  * `"C:\dir\"`. If a record that has one does not have the usual number of cells, and has it in the
@@ -465,13 +465,13 @@ const BACKSLASH = 0x5c
 const UNFINISHED = -1
 const NONE = -2
 const LINE_BREAK = /[\r\n]/g
-/** What the search for the end of a record stops at, by quote and reading. */
+/** The characters at which the search for the end of a record stops, by quote and reading. */
 const STOPS = {
   '"': { plain: /["\r\n]/g, backslash: /["\\\r\n]/g },
   "'": { plain: /['"\r\n]/g, backslash: /['"\\\r\n]/g },
 }
 const ESCAPED = /\\(\r\n|.)/gs
-/** What a backslash escapes, beside the delimiter. */
+/** The characters that a backslash escapes, besides the delimiter. */
 const ESCAPABLE = /^(?:\r\n|["\\\r\n])$/
 const LINE_BREAK_SEQUENCE = /\r\n|\r|\n/g
 /** White space only; Ctrl-Z is the end-of-file mark of DOS programs. */

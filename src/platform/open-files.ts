@@ -15,7 +15,7 @@ export const OUT_OF_DESCRIPTORS: ReadonlySet<string> = new Set(['EMFILE', 'ENFIL
  * the database, and those of the process itself.
  */
 const OTHER_FILES = 256
-/** What a process has open before its first connection to a mail server, and a reserve. */
+/** Files that a process has open before its first connection to a mail server, and a reserve. */
 const OTHER_FILES_MIN = 40
 
 /** Returns how many open files this number of connections needs, so that none has to wait. */

@@ -42,7 +42,7 @@ export class HostHealth {
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
-  /** What connections had taken when the host asked to slow down, and the limits that follow. */
+  /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
 
   constructor(clock: Clock, served: ServedAddresses) {

@@ -179,7 +179,7 @@ function parseAbuseReport(text: string, email: Email, sentAt: number): FeedbackI
     .map(address => ({ address, kind: 'complained', occurredAt }))
 }
 
-/** What AOL and others write instead of the recipient (RFC 6590). */
+/** The address that AOL and others write in place of the recipient (RFC 6590). */
 const REDACTED = /^redacted@/i
 
 /** The recipient of the reported message, which is the last part of the report. */
