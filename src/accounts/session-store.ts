@@ -5,6 +5,7 @@ import type { Schema } from '../db/schema.ts'
 import { DAY, HOUR } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { hashEquals, hashSecret } from './key.ts'
+import { isExpired } from './key-rights.ts'
 import { findPrincipal, type Principal } from './people/principal.ts'
 import type { SessionTable } from './tables.ts'
 
@@ -119,8 +120,7 @@ export async function findSession(
   const found = await findPrincipal(database, row.key_id)
   if (found === null) return null
   const { secretExpiresAt: _, ...principal } = found
-  const { expiresAt } = principal.key
-  if (expiresAt !== null && expiresAt <= now) return null
+  if (isExpired(principal.key.expiresAt, now)) return null
   return { session: toSession(row), ...principal }
 }
 
