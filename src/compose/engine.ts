@@ -35,7 +35,7 @@ import { Gravatar } from '../engine/signals/gravatar.ts'
 import { OutsideSignals } from '../engine/signals/outside-signals.ts'
 import { type Dial, getDialFamilies, tcpDial } from '../engine/smtp/dial.ts'
 import { createIpPolicy } from '../engine/smtp/dial-policy.ts'
-import { type Clock, SECOND, systemClock } from '../platform/clock.ts'
+import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../platform/clock.ts'
 import { CHECK_NAMES } from '../platform/domain-names.ts'
 import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
@@ -60,8 +60,6 @@ export type ExternalDeps = {
 
 type ComposeOptions = {
   readonly sandbox?: boolean
-  /** For lists: longer timeouts, as no client waits for a single verification. */
-  readonly list?: boolean
   /** Result cache. Default: in this process. */
   readonly cache?: ResultCache
   /** Storage of learned replies. Default: in this process. */
@@ -81,7 +79,6 @@ export type ClusterDeps = {
 }
 
 const SINGLE_DEADLINE_MS = 10_000
-const LIST_SESSION_MS = 60_000
 
 /** Builds an engine. Opens no connection until the first verification. */
 export function composeEngine(
@@ -104,7 +101,7 @@ export function composeEngine(
     log,
     isPublic: createIpPolicy(config.allowRanges),
     smtpPort: config.smtpPort,
-    timeouts: timeouts(config, options.list ?? false),
+    timeouts: timeouts(config),
     startTls: config.startTls,
     connectionSlots: new ConnectionSemaphore(config.concurrency),
     destinationLimits: new DestinationLimits({
@@ -305,15 +302,34 @@ function composeCheckedResolver(
   }
 }
 
-function timeouts(config: Config, list: boolean) {
-  const limitMs = list ? (config.deadlineMs ?? LIST_SESSION_MS) : Number.POSITIVE_INFINITY
-  return {
-    connectMs: config.connectTimeoutMs,
-    greetingMs: config.greetingTimeoutMs,
-    replyMs: config.replyTimeoutMs,
-    sessionMs: Math.min(config.sessionTimeoutMs, limitMs),
-  }
-}
+/**
+ * How long a list waits for the greeting and for each reply. Servers that are busy, or that slow
+ * down senders of spam, delay them by 20 to 90 seconds. RFC 5321 §4.5.3.2 allows five minutes, for
+ * which a server that never answers would hold each connection.
+ */
+const LIST_REPLY_MS = 2 * MINUTE
+/** A list asks for up to 20 recipients before it reads their replies. */
+const LIST_SESSION_MS = HOUR
+
+const timeouts = ({
+  connectTimeoutMs: connectMs,
+  greetingTimeoutMs,
+  replyTimeoutMs,
+  sessionTimeoutMs,
+}: Config): ProbeDeps['timeouts'] => ({
+  awaited: {
+    connectMs,
+    greetingMs: greetingTimeoutMs ?? 30 * SECOND,
+    replyMs: replyTimeoutMs ?? 20 * SECOND,
+    sessionMs: sessionTimeoutMs ?? MINUTE,
+  },
+  list: {
+    connectMs,
+    greetingMs: greetingTimeoutMs ?? LIST_REPLY_MS,
+    replyMs: replyTimeoutMs ?? LIST_REPLY_MS,
+    sessionMs: sessionTimeoutMs ?? LIST_SESSION_MS,
+  },
+})
 
 /** Returns the list files of the settings with the caller's entries. */
 export const listFiles = (config: Config, entries: ClassifierOptions = {}): ListFiles => ({

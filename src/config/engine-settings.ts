@@ -89,16 +89,22 @@ export const ENGINE = {
   ),
   greetingTimeoutMs: setting(
     '--greeting-timeout ms',
-    'time limit for the greeting',
+    'time limit for the greeting (default: 30000; in lists: 120000)',
     TEN_MINUTES,
-    30_000,
   ),
-  replyTimeoutMs: setting('--reply-timeout ms', 'time limit for a reply', TEN_MINUTES, 20_000),
-  sessionTimeoutMs: setting('--session-timeout ms', 'time limit for a session', AN_HOUR, 60_000),
-  /** Null: 10,000 for a single address, 60,000 for a session of a list. */
+  replyTimeoutMs: setting(
+    '--reply-timeout ms',
+    'time limit for a reply (default: 20000; in lists: 120000)',
+    TEN_MINUTES,
+  ),
+  sessionTimeoutMs: setting(
+    '--session-timeout ms',
+    'time limit for a session (default: 60000; in lists: 3600000)',
+    AN_HOUR,
+  ),
   deadlineMs: setting(
     '--deadline ms',
-    'time limit for a verification (default: 10000; in lists: 60000)',
+    'time limit for a single verification (default: 10000); lists have none',
     AN_HOUR,
   ),
   sessionsPerOperator: setting(

@@ -157,9 +157,9 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: 'demanded',
   },
   connectTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 10_000 },
-  greetingTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 30_000 },
-  replyTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 20_000 },
-  sessionTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 60_000 },
+  greetingTimeoutMs: { good: [['500', 500]], bad: MS, fallback: null },
+  replyTimeoutMs: { good: [['500', 500]], bad: MS, fallback: null },
+  sessionTimeoutMs: { good: [['500', 500]], bad: MS, fallback: null },
   deadlineMs: { good: [['500', 500]], bad: MS, fallback: null },
   sessionsPerOperator: {
     good: [['3', 3]],

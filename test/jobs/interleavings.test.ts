@@ -95,7 +95,7 @@ async function startService() {
   async function start() {
     const database = await openDatabase(`sqlite:${file}`, clock)
     const ledger = createUsageLedger({ database, clock, random, log: silentLog, plans })
-    const engine = composeEngine(config, doors, { list: true })
+    const engine = composeEngine(config, doors)
     const worker = new ListWorker({
       database,
       log: silentLog,

@@ -72,7 +72,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
   /** Starts a worker whose membership the test controls. */
   function work(member: WorkerMembership, flags: Readonly<Record<string, string>> = {}) {
     const config = configWith(flags)
-    const engine = composeEngine(config, { resolver, dial: mx, log }, { list: true })
+    const engine = composeEngine(config, { resolver, dial: mx, log })
     const worker = new ListWorker({
       database,
       log,

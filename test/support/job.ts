@@ -108,7 +108,7 @@ export async function createTestJob({ texts, ...given }: TestJobOptions) {
       onFailure: (_, error) => finished.reject(error),
     })
     const cache = options.cache ? { cache: worker.cache } : {}
-    const engine = composeEngine(config, doors, { list: true, ...cache })
+    const engine = composeEngine(config, doors, cache)
     onTestFinished(() => engine.close())
     options.stopping?.addEventListener('abort', () => finished.resolve())
     if (options.stopping?.aborted) finished.resolve()

@@ -29,12 +29,8 @@ export const ROW: RateLimits = {
   unknownStreakMax: 20,
 }
 
-export const TIMEOUTS = {
-  connectMs: 10_000,
-  greetingMs: 30_000,
-  replyMs: 20_000,
-  sessionMs: 60_000,
-}
+export const LIMITS = { connectMs: 10_000, greetingMs: 30_000, replyMs: 20_000, sessionMs: 60_000 }
+export const TIMEOUTS = { awaited: LIMITS, list: LIMITS }
 
 /** The outcome of a server that has the client on a blocklist. */
 export const REFUSAL = {

@@ -27,8 +27,8 @@ export async function createTestWorker({ ledger, deps = {}, ...given }: TestWork
   const jobDeps = await createJobDeps(given)
   const { clock, database, doors } = jobDeps
   const config = jobDeps.configWith()
-  const engine = composeEngine(config, doors, { list: true })
-  const sandbox = composeEngine(config, doors, { list: true, sandbox: true })
+  const engine = composeEngine(config, doors)
+  const sandbox = composeEngine(config, doors, { sandbox: true })
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
   const begin = (more: Partial<WorkerDeps> = {}) => {

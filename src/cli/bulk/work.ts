@@ -74,7 +74,6 @@ export async function work(
     lists,
     learnedReplies,
     sandbox,
-    list: true,
     ...cache,
   })
   async function finish(): Promise<void> {

@@ -28,7 +28,7 @@ export async function measureEv(
   const deps = externalDepsFrom(context, log)
   const counter = { connections: 0 }
   const dial = countDials(deps.dial ?? tcpDial, counter)
-  const engine = composeEngine(config, { ...deps, dial }, { list: true })
+  const engine = composeEngine(config, { ...deps, dial })
   const options = { forceRefresh: true, wait }
   const startedAt = context.clock.monotonicNow()
   const verdicts = new Map<string, Class>()

@@ -20,7 +20,7 @@ type Egress = {
 }
 
 /** Time limits for each part of a session, in ms. */
-type Timeouts = {
+export type Timeouts = {
   readonly connectMs: number
   readonly greetingMs: number
   readonly replyMs: number
@@ -38,7 +38,8 @@ export type ProbeDeps = {
   readonly egress: Egress
   readonly isPublic: (ip: string) => boolean
   readonly smtpPort: number
-  readonly timeouts: Timeouts
+  /** The time limits if a caller waits for the result, and those of a list. */
+  readonly timeouts: { readonly awaited: Timeouts; readonly list: Timeouts }
   /** `demanded`: only if a server requires it, because TLS costs eight times the CPU. */
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection of a list holds its slot until it is closed. Single verifications need none. */

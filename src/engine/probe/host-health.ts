@@ -19,6 +19,8 @@ type HostFailure = {
   readonly answer: RecipientOutcome
   /** True if it served us recently, so that it may be back soon. */
   readonly isLost: boolean
+  /** True if the time limit of a single verification ended. A list waits longer. */
+  readonly isBrief: boolean
 }
 
 /** How many recipients were named in a connection, and how many commands were refused. */
@@ -57,7 +59,6 @@ export class HostHealth {
 
   /** Records a connection to an address. */
   opened(ip: string, connection: Duplex): void {
-    this.markReachable(ip)
     this.#countConnection(ip, 1)
     connection.once('close', () => this.#countConnection(ip, -1))
   }
@@ -80,9 +81,9 @@ export class HostHealth {
   }
 
   /** Records that no session could be opened; the failure is returned to callers in the meantime. */
-  failed(mxGroupKey: string, { answer, isLost }: HostFailure): void {
+  failed(mxGroupKey: string, failure: HostFailure): void {
     const count = (this.#failures.get(mxGroupKey)?.count ?? 0) + 1
-    this.#failures.set(mxGroupKey, { count, answer, isLost }, DOWN_MS)
+    this.#failures.set(mxGroupKey, { count, ...failure }, DOWN_MS)
   }
 
   markReachable(mxGroupKey: string): void {

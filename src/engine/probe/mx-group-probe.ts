@@ -14,6 +14,7 @@ import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts
 import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import { Dialogue } from './dialogue.ts'
+import type { Timeouts } from './egress.ts'
 import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
@@ -171,7 +172,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         const outage = reachability.blockedOutcome
         if (outage !== null) return this.#resolveUnprobed(outage)
         const down = hosts.cachedFailure(this.#plan.key)
-        if (down !== null) {
+        if (down !== null && !(down.isBrief && this.#isPatient)) {
           const facts = { asked: false, isLost: down.isLost }
           return this.#resolveUnprobed(down.answer, this.#pending, facts)
         }
@@ -205,6 +206,17 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       this.#cancelLookTimer()
       for (const look of this.#looks.values()) this.#conclude(look)
     }
+  }
+
+  /** Whether it waits for slow servers, because no caller waits. */
+  get #isPatient(): boolean {
+    const { single, urgent } = this.options
+    return !single && !urgent
+  }
+
+  get timeouts(): Timeouts {
+    const { awaited, list } = this.egress.deps.timeouts
+    return this.#isPatient ? list : awaited
   }
 
   #permits(stop: AbortSignal): ConnectionPermits {
@@ -246,6 +258,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         signal: this.#stop,
         listener: this.#dialogue.asListener,
         single,
+        timeouts: this.timeouts,
         permits,
       })
     } catch (error) {
@@ -505,7 +518,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   #markFailed(answer: RecipientOutcome, isLost = false) {
     const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
-    hosts.failed(this.#plan.key, { answer, isLost })
+    const isBrief = answer.why === 'timeout' && !this.#isPatient
+    hosts.failed(this.#plan.key, { answer, isLost, isBrief })
   }
 
   // The members below are the `MxGroupState` that `SmtpProbe` uses.

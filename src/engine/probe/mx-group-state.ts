@@ -3,7 +3,7 @@ import type { RateController } from '../rate-control/controller.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
-import type { ProbeDeps } from './egress.ts'
+import type { ProbeDeps, Timeouts } from './egress.ts'
 import type { HostHealth } from './host-health.ts'
 import type { ProbeTarget } from './mx-groups.ts'
 import type { OutboundReachability } from './outbound-reachability.ts'
@@ -36,6 +36,7 @@ export type MxGroupState<Q extends ProbeTarget> = {
   readonly operator: string
   readonly rateController: RateController
   readonly options: ProbeOptions
+  readonly timeouts: Timeouts
   /** Whether other connections may take targets that a connection is not expected to reach. */
   readonly canReturn: boolean
   /** Targets without an answer. */

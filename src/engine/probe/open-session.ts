@@ -12,7 +12,7 @@ import { isFailure } from '../smtp/connection.ts'
 import { hasNoRoute, isOutOfPorts, isProxyFault, type Target } from '../smtp/dial.ts'
 import { Session } from '../smtp/session.ts'
 import type { ConnectionPermits } from './connection-permits.ts'
-import type { ProbeDeps } from './egress.ts'
+import type { ProbeDeps, Timeouts } from './egress.ts'
 import { HostLookups } from './host-lookups.ts'
 import type { EgressState } from './mx-group-state.ts'
 import { getLimitDivisor, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
@@ -69,6 +69,7 @@ type OpenOptions = {
   readonly listener: ProbeListener | null
   /** True if a caller waits: a silent address must leave time for the others. */
   readonly single: boolean
+  readonly timeouts: Timeouts
   readonly permits: ConnectionPermits
 }
 
@@ -199,7 +200,7 @@ class SessionOpener {
     permit: AddressPermit,
   ): Promise<OpenSession | null> {
     const deps = this.#deps
-    const { listener, signal } = this.#options
+    const { listener, signal, timeouts } = this.#options
     this.#addresses++
     this.#startedAt = deps.clock.monotonicNow()
     const socket = await this.#dial(host, ip, hasMore, permit)
@@ -209,14 +210,15 @@ class SessionOpener {
     this.#notify({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
       clock: deps.clock,
-      greetingTimeoutMs: deps.timeouts.greetingMs,
-      replyTimeoutMs: deps.timeouts.replyMs,
-      sessionTimeoutMs: deps.timeouts.sessionMs,
+      greetingTimeoutMs: timeouts.greetingMs,
+      replyTimeoutMs: timeouts.replyMs,
+      sessionTimeoutMs: timeouts.sessionMs,
       listener: listener && (line => listener.onLine(line)),
     })
     const unsubscribe = onAbort(signal, () => session.close())
     try {
       const answer = await this.#introduce(session, host)
+      this.#noteSilence(ip, answer)
       if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
       this.note(answer, host, ip)
       if (answer.kind === 'deferred') permit.throttled(answer.retryAfterMs)
@@ -229,6 +231,16 @@ class SessionOpener {
     } finally {
       unsubscribe()
     }
+  }
+
+  /** A list waits so long that an address without a greeting counts as down, as if not connected. */
+  #noteSilence(ip: string, answer: RecipientOutcome | null) {
+    const { signal, timeouts } = this.#options
+    const { hosts } = this.#egress
+    if (answer?.why !== 'timeout') return hosts.markReachable(ip)
+    const isOurs = signal.aborted || wasSuspended(this.#deps.clock, this.#startedAt)
+    if (!isOurs && timeouts === this.#deps.timeouts.list)
+      hosts.failed(ip, { answer, isLost: false, isBrief: false })
   }
 
   /** Keeps the most significant outcome: a server's reply ranks above a missing one. */
@@ -317,8 +329,8 @@ class SessionOpener {
    * there is another address, such as one of IPv6, which may become known during the dial.
    */
   #startTimer(hasMore: () => boolean, endDial: () => void): DialTimer {
-    const { clock, timeouts } = this.#deps
-    const { single } = this.#options
+    const { clock } = this.#deps
+    const { single, timeouts } = this.#options
     const connectMs = timeouts.connectMs / (single ? getLimitDivisor(this.#plan) : 1)
     const shareMs = single ? connectMs / CONNECT_TIME_SHARES : connectMs
     let endedAfterMs: number | null = null
@@ -371,7 +383,7 @@ class SessionOpener {
     } else if (isHostDown) {
       const isLost = hosts.hasServed(ip)
       this.#isLost ||= isLost
-      hosts.failed(ip, { answer, isLost })
+      hosts.failed(ip, { answer, isLost, isBrief: false })
     }
     this.note(answer, host, ip)
   }

@@ -204,8 +204,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   #canContinue(): boolean {
-    const { rateController, egress, options } = this.#group
-    const { clock, timeouts } = egress.deps
+    const { rateController, egress, options, timeouts } = this.#group
+    const { clock } = egress.deps
     if (this.#remainingCount === 0 || options.drain.aborted) return false
     // The list yields only after a first reply; otherwise it would never make progress.
     if (!options.single && this.#received > 0 && rateController.isRequested) return false

@@ -6,7 +6,7 @@ import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.t
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 
-const down = (answer: RecipientOutcome) => ({ answer, isLost: false })
+const down = (answer: RecipientOutcome) => ({ answer, isLost: false, isBrief: false })
 const REFUSED = down(noResponse('connect', 'connect', 'ECONNREFUSED'))
 const TIMEOUT = down(noResponse('timeout', 'greeting', 'no greeting'))
 

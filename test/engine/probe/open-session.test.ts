@@ -4,7 +4,7 @@ import type { Resolver } from '../../../src/engine/dns/resolver.ts'
 import type { Target } from '../../../src/engine/smtp/dial.ts'
 import { withResolvers } from '../../../src/platform/es2024.ts'
 import { HANG_UP, type MxSays, type MxScript, refused } from '../../support/mx.ts'
-import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
+import { ask, createTestProber, LIMITS, nameOf } from '../../support/prober.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
 const EMAIL = 'ann@a.test'
@@ -239,14 +239,14 @@ describe('dial limits', () => {
       { zone: ZONE, world: { egress: { ...home.world.egress, dial }, clock: home.clock } },
     )
     const walk = other.begin([ask(EMAIL, ['mx1.test', 'mx2.test'])], { single: true })
-    await home.clock.advance(2 * TIMEOUTS.connectMs)
+    await home.clock.advance(2 * LIMITS.connectMs)
     await home.clock.advance(0)
     expect(walk.finished).toBe(true)
     // The first one leaves time for the second.
-    expect((startedAt[1] ?? 0) - (startedAt[0] ?? 0)).toBe(TIMEOUTS.connectMs / 2)
+    expect((startedAt[1] ?? 0) - (startedAt[0] ?? 0)).toBe(LIMITS.connectMs / 2)
     expect(walk.only().answer).toMatchObject({ kind: 'no-response', why: 'connect' })
     expect(walk.only().answer).toMatchObject({
-      detail: `no answer within ${TIMEOUTS.connectMs / 2_000} s`,
+      detail: `no answer within ${LIMITS.connectMs / 2_000} s`,
     })
   })
 })
@@ -428,7 +428,7 @@ describe('TLS', () => {
       { zone: ZONE, world: { ...home.world, egress: { ...home.world.egress, dial: stalling } } },
     )
     const walk = other.begin([ask(EMAIL, ['mx1.test'])], { single: true })
-    await home.clock.advance(TIMEOUTS.replyMs)
+    await home.clock.advance(LIMITS.replyMs)
     for (let i = 0; i < 50 && !walk.finished; i++) await home.clock.advance(100)
     expect(nameOf(walk.only())).toBe('accepted/recipient')
   })

@@ -5,7 +5,7 @@ import type { Dial, Target } from '../../../src/engine/smtp/dial.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type Log, silentLog } from '../../../src/platform/log.ts'
 import { refused } from '../../support/mx.ts'
-import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
+import { ask, createTestProber, LIMITS, nameOf } from '../../support/prober.ts'
 import { knows } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
@@ -137,7 +137,7 @@ describe('a network without any answer', () => {
     }
     const alone = network(allSilent)
     const second = alone.begin([question(0)])
-    await alone.pass(TIMEOUTS.connectMs + 7 * SECOND)
+    await alone.pass(LIMITS.connectMs + 7 * SECOND)
     expect(second.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
   })
 
@@ -293,7 +293,7 @@ describe('a network with an answer', () => {
     // Nothing was sent to them.
     expect(mx.lines()).toEqual([])
     expect(mx.sessions.every(({ closed }) => closed)).toBe(true)
-    await pass(TIMEOUTS.connectMs * 2 - 3 * SECOND - 1)
+    await pass(LIMITS.connectMs * 2 - 3 * SECOND - 1)
     expect(walks.some(walk => walk.finished)).toBe(false)
     await pass(1)
     for (const walk of walks) {
@@ -339,7 +339,7 @@ describe('an outage of a network that had an answer', () => {
 
   test.each([
     ['refuses connections', 'refused', 2 * SECOND],
-    ['is silent', 'silent', TIMEOUTS.connectMs + (2 + 4) * SECOND],
+    ['is silent', 'silent', LIMITS.connectMs + (2 + 4) * SECOND],
   ] as const)('%s: it is found, and no address has a result', async (_, fate, ms) => {
     const { together, pass, lot, notices, prober, begin } = await openNetwork({ wellKnown: fate })
     lot.fate = () => fate

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND, sleep } from '../../src/platform/clock.ts'
+import { createTestEngine } from '../support/engine.ts'
+import type { MxScript } from '../support/mx.ts'
+import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
+import type { ZoneEntry } from '../support/zone.ts'
+
+const DELAY_MS = 90 * SECOND
+const isRcpt = (line: string) => line.startsWith('RCPT')
+const isUnknown = (line: string) =>
+  isRcpt(line) && (recipientOf(line).startsWith('gone') || isRandomRecipient(recipientOf(line)))
+const replyTo = (line: string) =>
+  isUnknown(line) ? '550 5.1.1 No such user' : isRcpt(line) ? '250 2.1.5 Ok' : undefined
+
+const ADDRESSES = Array.from(
+  { length: 60 },
+  (_, n) => `${n % 5 === 0 ? 'gone' : 'user'}${n}@a.test`,
+)
+
+type Wait = (delayMs: number) => Promise<void>
+
+/** Creates an engine; `script` gets a function that waits in its time. */
+function createSlowEngine(script: (wait: Wait) => MxScript, zone: Record<string, ZoneEntry> = {}) {
+  let wait: Wait = async () => {}
+  const home = createTestEngine({ script: script(delayMs => wait(delayMs)), zone })
+  wait = delayMs => sleep(home.clock, delayMs)
+  return home
+}
+
+/** Verifies the list, and returns its reasons, its time and its number of connections. */
+async function verifyList({ many, clock, mx }: ReturnType<typeof createTestEngine>) {
+  const startedAt = clock.now()
+  const dialled = mx.dialled.length
+  const reasons = (await many(ADDRESSES)).map(({ verdict }) => verdict.reason)
+  const count = (reason: string) => reasons.filter(one => one === reason).length
+  return {
+    accepted: count('accepted_email'),
+    rejected: count('rejected_email'),
+    timeouts: count('timeout'),
+    minutes: (clock.now() - startedAt) / MINUTE,
+    connections: mx.dialled.length - dialled,
+  }
+}
+
+/** A server that delays its greeting. */
+const greetsLate = (delayMs: number) => (wait: Wait) =>
+  ({
+    greeting: ({ say }) => {
+      wait(delayMs).then(() => say('220 mx.a.test ESMTP'))
+      return null
+    },
+    answer: replyTo,
+  }) satisfies MxScript
+
+/** A server that delays its replies to some commands. */
+const repliesLate = (isDelayed: (line: string) => boolean) => (wait: Wait) =>
+  ({
+    answer: async line => {
+      if (isDelayed(line)) await wait(DELAY_MS)
+      return replyTo(line)
+    },
+  }) satisfies MxScript
+
+describe('a list waits for a server that delays by 90 seconds', () => {
+  test.each([
+    ['its greeting', greetsLate(DELAY_MS), 4],
+    ['EHLO', repliesLate(line => line.startsWith('EHLO')), 4],
+    ['unknown recipients', repliesLate(isUnknown), 14],
+    ['each recipient', repliesLate(isRcpt), 70],
+    ['each command', repliesLate(() => true), 75],
+  ])('%s', async (_, script, minutesMax) => {
+    const { minutes, connections, ...results } = await verifyList(createSlowEngine(script))
+    expect(results).toEqual({ accepted: 48, rejected: 12, timeouts: 0 })
+    expect(connections).toBeLessThanOrEqual(5)
+    expect(minutes).toBeLessThanOrEqual(minutesMax)
+  })
+})
+
+test('a list that meets a silent server ends after a few minutes', async () => {
+  const home = createSlowEngine(() => ({ greeting: null }))
+  const { timeouts, minutes, connections } = await verifyList(home)
+  expect({ timeouts, connections }).toEqual({ timeouts: 60, connections: 3 })
+  expect(minutes).toBeLessThan(4.1)
+})
+
+test('a list no longer waits for an exchanger that is silent while another one answers', async () => {
+  const zone = {
+    'a.test': {
+      MX: [
+        [10, 'mx1.a.test'],
+        [20, 'mx2.a.test'],
+      ],
+    },
+    'mx1.a.test': { A: ['192.0.2.1'] },
+    'mx2.a.test': { A: ['192.0.2.2'] },
+  } satisfies Record<string, ZoneEntry>
+  const silent = '192.0.2.1'
+  const home = createSlowEngine(
+    () => ({
+      greeting: ({ to }) => (to.ip === silent ? null : undefined),
+      answer: replyTo,
+    }),
+    zone,
+  )
+  const many = await home.many([...ADDRESSES, ...ADDRESSES.map(address => `x${address}`)])
+  expect(many.filter(({ verdict }) => verdict.reason === 'timeout')).toEqual([])
+  expect(home.mx.dialled.filter(({ ip }) => ip === silent).length).toBeLessThan(4)
+})
+
+test('single verifications that had no time for a slow server do not make a list give up', async () => {
+  const home = createSlowEngine(greetsLate(25 * SECOND))
+  const singles = ['ann', 'bob', 'eve'].map(name => home.engine.verify(`${name}@a.test`))
+  const reasons = (await home.settled(Promise.all(singles))).map(({ verdict }) => verdict.reason)
+  expect(new Set(reasons)).toEqual(new Set(['timeout']))
+  const { accepted, rejected } = await verifyList(home)
+  expect({ accepted, rejected }).toEqual({ accepted: 48, rejected: 12 })
+})
