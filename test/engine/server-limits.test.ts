@@ -11,6 +11,8 @@ const replyTo = (line: string) =>
     : '250 2.1.5 Ok'
 const isRefused = (line: string) => replyTo(line).startsWith('550')
 
+const answerRcpt = (line: string) => (isRcpt(line) ? replyTo(line) : undefined)
+
 /** Says this to each further recipient of a connection after `max` of them, or of the refused ones. */
 const limited = (max: number, reply: string, counts = isRcpt): MxScript => ({
   answer: (line, { lines }) => {
@@ -125,3 +127,72 @@ test('a limit of TLS sessions per minute is a pause, and no demand for TLS that 
   expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
   expect(minutes).toBeLessThan(60)
 })
+
+/** Says that no one exists, for ten minutes after `max` unknown recipients, or to the connection. */
+const harvestGuard =
+  (max: number, scope: 'connection' | 'client') =>
+  (now: () => number): MxScript => {
+    let times: number[] = []
+    let until = 0
+    return {
+      answer: (line, { lines }) => {
+        if (!isRcpt(line)) return undefined
+        const before = lines.slice(0, -1).filter(one => isRcpt(one) && isRefused(one)).length
+        const isGuarding = scope === 'connection' ? before >= max : now() < until
+        if (isGuarding) return '550 5.1.1 No such user'
+        if (isRefused(line)) times = [...times.filter(at => at > now() - 10 * MINUTE), now()]
+        if (times.length >= max) {
+          until = now() + 10 * MINUTE
+          times = []
+        }
+        return replyTo(line)
+      },
+    }
+  }
+
+test.each([
+  [2, 'connection', 60],
+  [5, 'connection', 25],
+  [5, 'client', 70],
+  [8, 'client', 60],
+] as const)(
+  'a server that rejects everyone after %i unknown recipients of a %s rejects no mailbox that exists',
+  async (max, scope, connectionsMax) => {
+    const { connections, minutes: _, ...results } = await verifyList(harvestGuard(max, scope))
+    expect(results).toEqual({ accepted: 160, rejected: 40 })
+    expect(connections).toBeLessThan(connectionsMax)
+  },
+)
+
+test('a single verification after such a server has rejected everyone is unknown', async () => {
+  let now = () => 0
+  const { reason, clock } = createTestEngine({
+    script: harvestGuard(4, 'client')(() => now()),
+  })
+  now = () => clock.now()
+  const reasons = []
+  for (const name of ['user1', 'gone1', 'gone2', 'gone3', 'user2', 'user1'])
+    reasons.push(await reason(`${name}@a.test`, { forceRefresh: true }))
+  expect(reasons).toEqual([
+    'accepted_email',
+    ...Array(3).fill('rejected_email'),
+    ...Array(2).fill('unavailable_smtp'),
+  ])
+  await clock.advance(15 * MINUTE)
+  expect(await reason('user2@a.test')).toBe('accepted_email')
+})
+
+test.each([
+  [2, 205],
+  [10, 225],
+])(
+  'a list with one recipient in %i that exists costs few repeated ones at any other server',
+  async (every, recipientsMax) => {
+    const { many, mx } = createTestEngine({ script: { answer: answerRcpt } })
+    const names = Array.from({ length: 200 }, (_, n) => `${n % every === 0 ? 'user' : 'gone'}${n}`)
+    const results = await many(names.map(name => `${name}@a.test`))
+    const accepted = results.filter(({ verdict }) => verdict.reason === 'accepted_email')
+    expect(accepted).toHaveLength(200 / every)
+    expect(mx.lines().filter(isRcpt).length).toBeLessThanOrEqual(recipientsMax)
+  },
+)

@@ -32,13 +32,17 @@ type Entry = {
 
 /** The replies to RCPT of one connection, and what they show about each other. */
 export class RecipientLog {
+  readonly isShown: boolean
   readonly #learned: LearnedReplies
   readonly #server: Server
   readonly #byDomain = new Map<string, Entry[]>()
   /** Whether earlier proofs decide about the recipients of a domain without an acceptance here. */
   readonly #decided = new Map<string, boolean>()
   readonly #refusedDomains = new Set<string>()
-  readonly #isShown: boolean
+  /** Recipients that were rejected since the last acceptance, of any domain. */
+  #rejectedInARow: string[] = []
+  /** Those that were rejected while the server rejected everyone. */
+  readonly #disproved = new Set<string>()
   #transaction = 0
   /** Replies in the current transaction. */
   #count = 0
@@ -50,7 +54,7 @@ export class RecipientLog {
   constructor(learned: LearnedReplies, server: Server, isShown: boolean) {
     this.#learned = learned
     this.#server = server
-    this.#isShown = isShown
+    this.isShown = isShown
   }
 
   /** The number of the current transaction. */
@@ -64,13 +68,16 @@ export class RecipientLog {
     this.#count = 0
   }
 
-  /** Records a reply. A random recipient may belong to an earlier transaction. */
+  /**
+   * Records a reply. A random recipient may belong to an earlier transaction. Returns true if the
+   * recipient was accepted and can be asked again to see whether the server still accepts anyone.
+   */
   add(
     domain: string,
     recipient: string,
     answer: RecipientOutcome,
     { isRandom = false, transaction = this.#transaction } = {},
-  ): void {
+  ): boolean {
     const isAccepted = answer.kind === 'accepted' && answer.why === 'recipient'
     const refusal = toRefusal(answer, recipient)
     const isDeferred = answer.kind === 'deferred' && refusal === null
@@ -78,10 +85,13 @@ export class RecipientLog {
     const isFirst = isCurrent && this.#count === 0
     if (isCurrent) this.#count++
     if (refusal !== null) this.#refusedDomains.add(domain)
+    if (answer.kind === 'accepted') this.#rejectedInARow = []
+    else if (answer.kind === 'rejected' && !isRandom) this.#rejectedInARow.push(recipient)
     const entry = { recipient, transaction, isFirst, isRandom, isAccepted, isDeferred, refusal }
     const entries = this.#byDomain.get(domain)
     if (entries === undefined) this.#byDomain.set(domain, [entry])
     else entries.push(entry)
+    return isWitness(entry)
   }
 
   /**
@@ -129,7 +139,7 @@ export class RecipientLog {
 
   /** Returns a recipient that an earlier session accepted, other than these; else null. */
   findEarlier(domain: string, others: ReadonlySet<string>): string | null {
-    return this.#isShown ? null : this.#learned.witness(domain, others)
+    return this.isShown ? null : this.#learned.witness(domain, others)
   }
 
   /** Whether any recipient got a refusal that no rule knows. */
@@ -154,6 +164,16 @@ export class RecipientLog {
         .get(domain)
         ?.some(({ refusal }) => refusal !== null && this.#find(domain, refusal) === null),
     )
+  }
+
+  /** How many recipients were rejected since the last acceptance. */
+  get rejectedInARow(): number {
+    return this.#rejectedInARow.length
+  }
+
+  /** Records that the server rejects a recipient that it accepted: the last rejections prove nothing. */
+  onWitnessRejected(): void {
+    for (const recipient of this.#rejectedInARow) this.#disproved.add(recipient)
   }
 
   /** Learns from the replies. Call it once they are known to match their commands. */
@@ -201,6 +221,7 @@ export class RecipientLog {
 
   /** Returns the final outcome of a recipient. */
   decide(domain: string, recipient: string, answer: RecipientOutcome): RecipientOutcome {
+    if (answer.kind === 'rejected' && this.#disproved.has(recipient)) return toDeferred(answer)
     if (!this.#refusedDomains.has(domain)) return answer
     const entries = this.#byDomain.get(domain) ?? []
     const index = entries.findLastIndex(one => !one.isRandom && one.recipient === recipient)
@@ -243,6 +264,11 @@ export class RecipientLog {
     if (entries.some(({ isRandom, isAccepted }) => isRandom && isAccepted)) return null
     return this.#learned.find(this.#server, domain, pattern, isWeak)
   }
+}
+
+/** The server rejects everyone for a time, as some do after too many unknown recipients. */
+function toDeferred({ stage, reply }: Extract<RecipientOutcome, { kind: 'rejected' }>) {
+  return { kind: 'deferred', why: 'rate', retryAfterMs: null, stage, reply } as const
 }
 
 function toRejected(answer: RecipientOutcome, learned: Learned): RecipientOutcome {

@@ -13,6 +13,13 @@ const DOWN_MS = MINUTE
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
 const LIMITS_MS = HOUR
+/** How long an accepted recipient is a witness: as long as a list waits for a retry. */
+const WITNESS_MS = 4 * HOUR
+/**
+ * Rejections in a row after which the witness of a host is asked again: one or two are common in
+ * any list, and a server that counts them allows more.
+ */
+const REJECTED_IN_A_ROW_MAX = 3
 
 /** Why an MX group or an address counts as down. */
 type HostFailure = {
@@ -31,9 +38,21 @@ const UNLIMITED: ConnectionCounts = {
   refusals: Number.POSITIVE_INFINITY,
 }
 
+/** The last recipient that a host accepted. */
+export type Witness = { readonly domain: string; readonly recipient: string }
+
+type KnownWitness = Witness & {
+  /** Recipients that the host has rejected since then. */
+  rejectedInARow: number
+  /** Whether it rejected this one too, now or ever. */
+  rejectsAll: boolean
+  hasRejectedAll: boolean
+}
+
 /**
  * Caches the recent state of MX hosts: unreachable groups, connections to addresses, TLS demands and
- * failures, replies out of step, and limits of each transaction and connection.
+ * failures, replies out of step, limits of each transaction and connection, and whether rejections
+ * can be trusted.
  */
 export class HostHealth {
   readonly #clock: Clock
@@ -46,6 +65,7 @@ export class HostHealth {
   readonly #recipientsMax: TtlMap<{ max: number }>
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
+  readonly #witnesses: TtlMap<KnownWitness>
 
   constructor(clock: Clock, served: ServedAddresses) {
     this.#clock = clock
@@ -55,6 +75,7 @@ export class HostHealth {
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#witnesses = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
   /** Records a connection to an address. */
@@ -155,6 +176,51 @@ export class HostHealth {
   /** The known limits of the host for each connection; infinite if there are none. */
   connectionLimits(host: string): ConnectionCounts {
     return this.#full.get(host)?.limits ?? UNLIMITED
+  }
+
+  /**
+   * Records that a host rejects every recipient after some number of refusals in a connection; it
+   * accepted one after `max` of them.
+   */
+  noteRefusalsMax(host: string, max: number): void {
+    const limits = { ...UNLIMITED, refusals: Math.max(1, max) }
+    this.#full.set(host, { counts: limits, limits }, LIMITS_MS)
+  }
+
+  /** Records that a host accepted a recipient, so that it does not reject everyone. */
+  noteAccepted(host: string, { domain, recipient }: Witness): void {
+    const hasRejectedAll = this.#witnesses.get(host)?.hasRejectedAll ?? false
+    const witness = { domain, recipient, rejectedInARow: 0, rejectsAll: false, hasRejectedAll }
+    this.#witnesses.set(host, witness, WITNESS_MS)
+  }
+
+  noteRejected(host: string): void {
+    const known = this.#witnesses.get(host)
+    if (known !== undefined) known.rejectedInARow++
+  }
+
+  /** Records that a host rejected its witness: it rejects everyone. */
+  noteWitnessRejected(host: string): void {
+    const known = this.#witnesses.get(host)
+    if (known === undefined) return
+    known.rejectsAll = true
+    known.hasRejectedAll = true
+  }
+
+  /** Whether a host rejected its witness, and has accepted no one since. */
+  rejectsAll(host: string): boolean {
+    return this.#witnesses.get(host)?.rejectsAll ?? false
+  }
+
+  /**
+   * Returns the witness of a host, to be asked again after so many rejections in a row of a
+   * connection, or of several ones; null if there is none, or if these are too few.
+   */
+  findWitness(host: string, rejectedInARow: number): Witness | null {
+    const known = this.#witnesses.get(host)
+    if (known === undefined) return null
+    const count = Math.max(rejectedInARow, known.rejectedInARow)
+    return count >= (known.hasRejectedAll ? 1 : REJECTED_IN_A_ROW_MAX) ? known : null
   }
 }
 

@@ -75,6 +75,19 @@ export const OUT_OF_STEP = noResponse(
 )
 export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without a result')
 
+/** The server rejects also a recipient that it accepted before, so it is asked about no other one. */
+export const REJECTS_ALL: RecipientOutcome = {
+  kind: 'deferred',
+  why: 'rate',
+  retryAfterMs: null,
+  stage: 'rcpt',
+  reply: {
+    code: 421,
+    enhanced: null,
+    text: 'not probed: the server rejects every recipient for now',
+  },
+}
+
 /** The time ended during the wait for a permit that only the limits of ev required. */
 const OWN_PACE = noResponse(
   'own-limit',

@@ -11,7 +11,7 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { ConnectionCounts } from './host-health.ts'
+import type { ConnectionCounts, Witness } from './host-health.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -24,6 +24,7 @@ import {
   isTooMany,
   noResponse,
   outcomeFor,
+  REJECTS_ALL,
 } from './probe-outcome.ts'
 import { RefusalCounter } from './refusal-counter.ts'
 
@@ -78,6 +79,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
   #phase: Phase = 'probing'
+  /** The refusals before the last recipient that was accepted; null if none was. */
+  #refusalsAtAcceptance: number | null = null
   /** True once recipients beyond the expected limit of refusals were returned. */
   #hasReturned = false
   /** True once a recipient was blocked: the session may go on but does not count as a success. */
@@ -116,6 +119,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
+      if (this.#group.egress.hosts.rejectsAll(this.#opened.host)) await this.#askWitness(false)
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -126,6 +130,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
         await this.#resolveAccepted(accepted, { ...test, pipelined: null })
       }
       if (this.#log.hasRefusals) await this.#closeSession()
+      await this.#askWitness(true)
     } finally {
       this.#startedTest?.drop()
     }
@@ -254,8 +259,47 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#log.findEarlier(address.domain.ascii, new Set([wireAddress(address)]))
   }
 
+  /**
+   * Asks a recipient again that this host has accepted, if it has rejected several since then: after
+   * too many unknown recipients a server may reject everyone for a time.
+   */
+  async #askWitness(isLast: boolean): Promise<void> {
+    const witness = this.#findWitness()
+    if (witness === null || this.#failure !== null || this.#mustStop) return
+    if (this.#asked >= this.#limits.recipients) return
+    const { domain, recipient } = witness
+    const reply = await this.#rcptInNewTransaction(recipient, isLast)
+    if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
+  }
+
+  /** Returns that recipient; null if there is none, or if too few were rejected, with `more` of them. */
+  #findWitness(more = 0): Witness | null {
+    if (this.#log.isShown) return null
+    const { hosts } = this.#group.egress
+    return hosts.findWitness(this.#opened.host, this.#log.rejectedInARow + more)
+  }
+
+  /** Records the reply to a recipient that was accepted earlier. */
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
-    if (!isFailure(reply)) this.#log.add(domain, accepted, outcomeFor('rcpt', reply, accepted))
+    if (isFailure(reply)) return
+    const answer = outcomeFor('rcpt', reply, accepted)
+    this.#noteRecipient(domain, accepted, answer)
+    if (answer.kind !== 'rejected' || answer.why === 'full') return
+    const { hosts } = this.#group.egress
+    this.#log.onWitnessRejected()
+    hosts.noteWitnessRejected(this.#opened.host)
+    if (this.#refusalsAtAcceptance !== null)
+      hosts.noteRefusalsMax(this.#opened.host, this.#refusalsAtAcceptance)
+    this.#isFull = true
+    this.#abandon(REJECTS_ALL)
+  }
+
+  #noteRecipient(domain: string, recipient: string, answer: RecipientOutcome) {
+    const { hosts } = this.#group.egress
+    if (answer.kind === 'rejected') hosts.noteRejected(this.#opened.host)
+    if (!this.#log.add(domain, recipient, answer)) return
+    hosts.noteAccepted(this.#opened.host, { domain, recipient })
+    this.#refusalsAtAcceptance = this.#refusals.count
   }
 
   async #transaction(batch: Q[]): Promise<void> {
@@ -354,6 +398,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const [first] = batch
     const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
     if (!this.#group.options.single && (hasOwnTexts || this.#log.hasRefusals)) return false
+    if (this.#findWitness(batch.length) !== null) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -583,7 +628,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#handleTooMany(index)) continue
-      this.#log.add(target.address.domain.ascii, wireAddress(target.address), answer)
+      this.#noteRecipient(target.address.domain.ascii, wireAddress(target.address), answer)
       if (this.#countForOperator(target, answer)) {
         throttling = answer
         this.#noteFull(index, count)
@@ -596,7 +641,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#catchAllProbe.read(batch[0] as Q, random.reply)
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const recipientCount = batch.length
-    const isLast = this.#remainingCount === accepted.length && !this.#log.hasRefusals
+    const isFollowed = this.#log.hasRefusals || this.#findWitness() !== null
+    const isLast = this.#remainingCount === accepted.length && !isFollowed
     if (deferred !== null && mayIntroduce)
       await this.#catchAllProbe.introduce(deferred, { recipientCount, isLast })
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
