@@ -78,9 +78,16 @@ test('a limit of recipients per minute does not count as one of connections', as
 })
 
 test('a list goes on at the moment at which the block of its domain ends', async () => {
-  const { minutes } = await verifyList(() => limited(5, '550 5.7.1 Message rejected due to policy'))
-  // Rows wait for the end of a block for four hours at most.
-  expect(Math.floor(minutes)).toBe(240)
+  const { minutes, accepted, rejected, connections } = await verifyList(() =>
+    limited(5, '550 5.7.1 Message rejected due to policy'),
+  )
+  // Those that are named in a connection after it was blocked keep that answer.
+  expect({ accepted, rejected, connections }).toEqual({
+    accepted: 69,
+    rejected: 17,
+    connections: 18,
+  })
+  expect(Math.floor(minutes)).toBe(16 * 30)
 })
 
 // Exim counts with `strict` also what it defers, and the admin writes the text.

@@ -1,7 +1,13 @@
 import type { Clock } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { RateLimits } from '../rate-control/limit-table.ts'
-import { BLOCK_MS, onBlocked, onSucceeded, type RateChange } from '../rate-control/rules.ts'
+import {
+  BLOCK_MS,
+  onBlocked,
+  onSucceeded,
+  type RateChange,
+  UNSERVED_GAP_MS,
+} from '../rate-control/rules.ts'
 import type { CurrentBlock, SharedRateState } from '../rate-control/shared-state.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 
@@ -36,10 +42,13 @@ const UNCLEAR_REFUSALS_MAX = 8
 export class DomainBlocks {
   readonly #options: DomainBlocksOptions
   readonly #known: TtlMap<Known>
+  /** When domains began to block, monotonic ms, also for a while after the last block. */
+  readonly #since: TtlMap<{ readonly at: number }>
 
   constructor(options: DomainBlocksOptions) {
     this.#options = options
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock: options.clock })
+    this.#since = new TtlMap({ sizeMax: DOMAINS_MAX, clock: options.clock })
   }
 
   /**
@@ -52,8 +61,11 @@ export class DomainBlocks {
     const count = (known?.count ?? 0) + 1
     const wasBlocking = known !== undefined && known.until !== null
     const isBlocking = wasBlocking || count >= (isUnclear ? UNCLEAR_REFUSALS_MAX : REFUSALS_MAX)
-    const until = isBlocking ? clock.monotonicNow() + BLOCK_MS : null
+    const now = clock.monotonicNow()
+    const until = isBlocking ? now + BLOCK_MS : null
     this.#known.set(domain, { count, answer, until }, BLOCK_MS)
+    if (isBlocking)
+      this.#since.set(domain, this.#since.get(domain) ?? { at: now }, BLOCK_MS + UNSERVED_GAP_MS)
     if (isBlocking && !wasBlocking)
       this.#change(domain, (state, now) => onBlocked(state, now, answer))
     return isBlocking
@@ -61,6 +73,7 @@ export class DomainBlocks {
 
   /** Clears the count of a domain whose server did not block a recipient. */
   notBlocked(domain: string): void {
+    if (this.#since.size > 0) this.#since.delete(domain)
     if (this.#known.size === 0) return
     const known = this.#known.get(domain)
     if (known === undefined) return
@@ -72,6 +85,12 @@ export class DomainBlocks {
   /** True if no domain can be blocking. */
   get isEmpty(): boolean {
     return this.#known.size === 0 && this.#options.share === null
+  }
+
+  /** How long the domain has blocked every recipient, in ms; 0 if it does not. */
+  blockingForMs(domain: string): number {
+    const since = this.#since.get(domain)
+    return since === undefined ? 0 : this.#options.clock.monotonicNow() - since.at
   }
 
   /** Returns the current block by the domain, or null. */

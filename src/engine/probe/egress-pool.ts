@@ -135,6 +135,16 @@ export class EgressPool {
     return this.prober(name).refusedForMs(operator, domain)
   }
 
+  /** How long an operator or a domain has refused every recipient of an egress, in ms. */
+  unservedForMs(name: string, operator: string, domain: string): number {
+    return this.prober(name).unservedForMs(operator, domain)
+  }
+
+  /** How long ago an operator last served a recipient of an egress, in ms; infinite if it has not. */
+  servedAgoMs(name: string, operator: string): number {
+    return this.prober(name).servedAgoMs(operator)
+  }
+
   /**
    * How long an egress should wait until it is known whether it can reach mail servers, 0 if its
    * next dial tells; null if it is known, or if another egress may probe.

@@ -104,6 +104,17 @@ export class EgressProber implements EgressState {
     return Math.max(rateController?.refusedForMs ?? 0, this.domains.find(domain)?.leftMs ?? 0)
   }
 
+  /** How long the operator or the domain has refused every recipient, in ms. */
+  unservedForMs(operator: string, domain: string): number {
+    const rateController = this.#rateControllers.get(operator)
+    return Math.max(rateController?.unservedForMs ?? 0, this.domains.blockingForMs(domain))
+  }
+
+  /** How long ago the operator last served a recipient, in ms; infinite if it has not. */
+  servedAgoMs(operator: string): number {
+    return this.#rateControllers.get(operator)?.servedAgoMs ?? Number.POSITIVE_INFINITY
+  }
+
   /**
    * Returns the outcome of recipients of an operator while it blocks or pauses this egress, or while
    * their domain does; null if they may be probed.

@@ -285,9 +285,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       const failure = this.egress.reachability.interceptedOutcome
       if (failure !== null) return { failure, facts: { asked: false }, drain }
     }
-    // A server that only refuses a further connection was not asked about these recipients.
-    const isOneTooMany = otherSessions > 0 && isThrottling(answer)
-    const asked = opened.asked && !isOneTooMany
+    // A server that only refuses a further connection, or asks to slow down, was not asked about
+    // these recipients.
+    const isServing = otherSessions > 0 || this.rateController.isServing
+    const asked = opened.asked && !(isServing && isThrottling(answer))
     const failure = this.#openFailed({ ...opened, asked }, otherSessions)
     return { failure, facts: { host, ip, asked, isLost }, drain }
   }
@@ -509,7 +510,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     })
     if (answer.kind === 'blocked') this.rateController.refused(answer)
     if (answer.kind === 'deferred')
-      this.rateController.throttled(answer.retryAfterMs, otherSessions)
+      this.rateController.throttled(answer.retryAfterMs, otherSessions, answer)
     this.resolveRemaining(answer, where)
     return answer
   }

@@ -1,14 +1,15 @@
 import { HOUR, MINUTE, SECOND } from '../../platform/clock.ts'
 import { DNS_RETRY_BUDGET_MS } from '../dns-pause.ts'
+import { UNSERVED_MAX_MS } from '../rate-control/rules.ts'
 import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { Result } from '../verdict/verdict.ts'
 import type { Acceptance } from './mx-groups.ts'
 
-/** RFC 5321 §4.5.4.1 asks for patient retries; this limit is three attempts within four hours. */
 const TRIES_MAX = 3
 /** One more for a catch-all test: a recipient accepted at the last attempt still needs one. */
 const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
-const TOTAL_WAIT_MAX_MS = 4 * HOUR
+/** How long an item waits that is retried. Then, and after the attempts, its result is final. */
+const TOTAL_WAIT_MAX_MS = UNSERVED_MAX_MS
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
 /** A host that was lost is dialed this often, for as long as it counts as lost. */
@@ -67,6 +68,10 @@ type RetryRules = {
   readonly dnsUncertainForMs: () => number | null
   /** Returns how much longer the operator or domain counts as blocking this egress; 0 if not. */
   readonly refusedForMs: () => number
+  /** Returns how long the operator or domain has refused every recipient of this egress. */
+  readonly unservedForMs: () => number
+  /** Returns how long ago the operator last served a recipient; infinite if it has not. */
+  readonly servedAgoMs: () => number
 }
 
 /** The next attempt for an item of a list, with its updated history. */
@@ -141,7 +146,8 @@ function retryWithOtherEgress(
 function retryLater(outcome: Outcome, history: AttemptHistory, rules: RetryRules): Retry | null {
   const { result, asked, egress } = outcome
   const tries = history.tries + (asked ? 1 : 0)
-  const { waitedMs, refusedBy } = history
+  const { refusedBy } = history
+  const waitedMs = getWaitedMs(history, rules)
   const delayMs = retryAfter(outcome, { count: tries, waitedMs }, rules.greylistDelayMs)
   if (delayMs === null) return null
   const accepted = untestedAcceptance(result)
@@ -156,12 +162,20 @@ function retryWhenBlockEnds(
   history: AttemptHistory,
   rules: RetryRules,
 ): Retry | null {
-  const isDone = history.waitedMs >= TOTAL_WAIT_MAX_MS
-  if (asked || isDone || result.evidence.answer?.kind !== 'blocked') return null
+  if (asked || result.evidence.answer?.kind !== 'blocked') return null
+  if (getWaitedMs(history, rules) >= TOTAL_WAIT_MAX_MS) return null
   const delayMs = Math.min(rules.refusedForMs(), DELAY_MAX_MS)
   const egress = history.refusedBy.length > 0 ? null : history.egress
   const accepted = untestedAcceptance(result)
   return { delayMs, tries: history.tries, egress, refusedBy: [], accepted }
+}
+
+/**
+ * Returns how long an item has waited in vain. While the operator serves others, it waits for its
+ * turn; an operator that has refused us for long is not asked again for each later item.
+ */
+function getWaitedMs({ waitedMs }: AttemptHistory, rules: RetryRules): number {
+  return Math.max(Math.min(waitedMs, rules.servedAgoMs()), rules.unservedForMs())
 }
 
 /**

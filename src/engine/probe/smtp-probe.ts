@@ -476,11 +476,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   #abandon(answer: RecipientOutcome) {
     const { rateController } = this.#group
+    const asked = !this.#isFull && !rateController.isServing
     if (answer.kind === 'blocked' && !isTlsDemand(answer)) rateController.refused(answer)
     if (answer.kind === 'deferred') this.#throttled(answer)
     this.#end()
     this.#failure = answer
-    this.#group.resolveRemaining(answer, { ...this.facts, asked: !this.#isFull })
+    this.#group.resolveRemaining(answer, { ...this.facts, asked })
   }
 
   /**
@@ -495,10 +496,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /** Before RCPT the whole server throttles us, so its IP address slows down too. */
-  #throttled({ stage, retryAfterMs }: Extract<RecipientOutcome, { kind: 'deferred' }>) {
+  #throttled(answer: Extract<RecipientOutcome, { kind: 'deferred' }>) {
     const { rateController } = this.#group
+    const { stage, retryAfterMs } = answer
     const isOfServer = stage !== 'rcpt'
-    rateController.throttled(retryAfterMs, isOfServer ? rateController.otherSessions : 0)
+    rateController.throttled(retryAfterMs, isOfServer ? rateController.otherSessions : 0, answer)
     if (isOfServer) this.#opened.permit.throttled(retryAfterMs)
   }
 
@@ -604,6 +606,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#countRefusal(answer)
     if (!this.#countForOperator(target, answer)) return this.#resolve(target, answer)
     this.#noteFull(index, count)
+    this.#resolve(target, answer)
     this.#abandon(answer)
   }
 

@@ -25,7 +25,9 @@ import {
   onThrottled,
   onUnknownRecipient,
   onUnknownStreak,
+  PAUSE_MIN_MS,
   type ProbeStop,
+  unservedForMs,
 } from './rules.ts'
 import type { RateStateHandle } from './shared-state.ts'
 
@@ -44,6 +46,8 @@ export class RateController implements PermitSource {
   readonly #handle: RateStateHandle
   readonly #queue: PermitQueue
   readonly #recent = new RecentOutcomes()
+  /** When the operator last accepted a recipient or named it unknown, monotonic ms. */
+  #servedAt = Number.NEGATIVE_INFINITY
 
   constructor(
     limits: RateLimits,
@@ -149,14 +153,39 @@ export class RateController implements PermitSource {
     return refusal === null ? 0 : Math.max(0, refusal.until - this.#handle.now())
   }
 
+  /** How long the operator has throttled or blocked us without serving us, in ms. */
+  get unservedForMs(): number {
+    return unservedForMs(this.#handle.state, this.#handle.now())
+  }
+
+  /** How long ago it last served a recipient of this process, in ms; infinite if it has not. */
+  get servedAgoMs(): number {
+    return this.#clock.monotonicNow() - this.#servedAt
+  }
+
+  /**
+   * True if it serves us, or stopped only moments ago: a reply that asks to slow down is then no
+   * attempt for recipients that were not named.
+   */
+  get isServing(): boolean {
+    return this.servedAgoMs !== Number.POSITIVE_INFINITY && this.unservedForMs < PAUSE_MIN_MS
+  }
+
   /** Records a successful session. */
   succeeded(): void {
     this.#handle.change((state, now) => onSucceeded(state, this.row, now))
   }
 
   /** Records throttling by the operator; the parameters are those of `onThrottled`. */
-  throttled(retryAfterMs: number | null, otherSessions = 0): void {
-    this.#handle.change((state, now) => onThrottled(state, now, retryAfterMs, otherSessions))
+  throttled(
+    retryAfterMs: number | null,
+    otherSessions = 0,
+    answer: RecipientOutcome | null = null,
+  ): void {
+    this.#handle.change((state, now) =>
+      onThrottled(state, now, retryAfterMs, otherSessions, answer),
+    )
+    if (this.isRefused) this.#queue.wakeAll()
   }
 
   /** Records that a server refused a further connection while `otherSessions` were open. */
@@ -186,6 +215,7 @@ export class RateController implements PermitSource {
    * paused, and the session should end.
    */
   onUnknownRecipient(): boolean {
+    this.#servedAt = this.#clock.monotonicNow()
     this.#handle.note(onUnknownRecipient)
     if (this.unknownsLeft > 0) return false
     this.onUnknownStreak()
@@ -231,6 +261,7 @@ export class RateController implements PermitSource {
 
   /** Records an accepted recipient, so the unknown users before it were no dictionary attack. */
   onKnownRecipient(): void {
+    this.#servedAt = this.#clock.monotonicNow()
     this.#handle.note(onKnownRecipient)
   }
 

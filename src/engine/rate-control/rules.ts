@@ -23,6 +23,8 @@ export type RateState = {
   /** Consecutive unknown users, over all connections. */
   readonly streak: number
   readonly refusal: BlockedState | null
+  /** Since when the operator throttles or blocks us and has served no recipient; null if it has. */
+  readonly unservedSince: number | null
   /** Domains that blocked us at RCPT since the operator last answered for a recipient. */
   readonly refusingDomains: readonly BlockingDomain[]
 }
@@ -55,6 +57,13 @@ export const CEILING_MS = HOUR
 /** How long a block counts before the next probe. */
 export const BLOCK_MS = 30 * MINUTE
 /**
+ * RFC 5321 §4.5.4.1 asks for patient retries; an operator that serves us in none of them for this
+ * long has refused the list.
+ */
+export const UNSERVED_MAX_MS = 4 * HOUR
+/** Without a connection for this long after a pause or a block, the next one starts anew. */
+export const UNSERVED_GAP_MS = HOUR
+/**
  * Blocking domains after which their operator counts as blocking. One or two may have their own
  * policy, which is no evidence for the operator's other tenants.
  */
@@ -81,6 +90,7 @@ export const newState = ({ sessionsMax, sessionsPerSecond }: RateLimits): RateSt
   streakPauseMs: STREAK_PAUSE_MIN_MS,
   streak: 0,
   refusal: null,
+  unservedSince: null,
   refusingDomains: [],
 })
 
@@ -145,25 +155,42 @@ export function onSucceeded(state: RateState, limits: RateLimits, now: number): 
     state.sessionsAllowed + 1 / state.sessionsAllowed,
   )
   const ratePerMs = Math.min(limits.sessionsPerSecond / SECOND, state.ratePerMs * 1.25)
-  return { ...state, sessionsAllowed, ratePerMs, pauseMs: PAUSE_MIN_MS, refusal: null }
+  return {
+    ...state,
+    sessionsAllowed,
+    ratePerMs,
+    pauseMs: PAUSE_MIN_MS,
+    refusal: null,
+    unservedSince: null,
+  }
 }
 
 /**
  * Records throttling by the operator. `retryAfterMs` is the delay that it requested, or null;
- * `otherSessions` is how many connections were open when it refused a further one, or 0.
+ * `otherSessions` is how many connections were open when it refused a further one, or 0. If it has
+ * not served us for too long, its `answer` counts as a block during the pause.
  */
 export function onThrottled(
   state: RateState,
   now: number,
   retryAfterMs: number | null,
   otherSessions = 0,
+  answer: RecipientOutcome | null = null,
 ): RateState {
   // Sessions opened before the pause may be throttled too; they count as one event.
   const isNew = state.throttledUntil <= now
   const ownMs = isNew ? state.pauseMs : 0
   const until = now + Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
   const throttledUntil = Math.max(state.throttledUntil, until)
-  const paused = { ...pausedUntil(state, now, throttledUntil), throttledUntil }
+  const unservedSince = getUnservedSince(state, now)
+  const isGivenUp = answer !== null && now - unservedSince >= UNSERVED_MAX_MS
+  const refusal = isGivenUp ? { answer, at: now, until: throttledUntil, skipped: 0 } : state.refusal
+  const paused = {
+    ...pausedUntil(state, now, throttledUntil),
+    throttledUntil,
+    unservedSince,
+    refusal,
+  }
   const capped = onLimitReached(paused, now, otherSessions)
   if (!isNew) return capped
   return { ...halved(capped), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
@@ -189,7 +216,26 @@ export function onLimitReached(state: RateState, now: number, sessions: number):
 export function onBlocked(state: RateState, now: number, answer: RecipientOutcome): RateState {
   const { at, skipped } = state.refusal ?? { at: now, skipped: 0 }
   const slower = isBlocked(state, now) ? state : halved(state)
-  return { ...slower, refusal: { answer, at, until: now + BLOCK_MS, skipped } }
+  return {
+    ...slower,
+    refusal: { answer, at, until: now + BLOCK_MS, skipped },
+    unservedSince: getUnservedSince(state, now),
+  }
+}
+
+/** Returns how long the operator has throttled or blocked us without serving us, in ms. */
+export const unservedForMs = (state: RateState, now: number): number =>
+  now - getUnservedSince(state, now)
+
+const getUnservedSince = (state: RateState, now: number): number =>
+  isUnserved(state, now) ? state.unservedSince : now
+
+function isUnserved(
+  state: RateState,
+  now: number,
+): state is RateState & { readonly unservedSince: number } {
+  const stoppedUntil = Math.max(state.throttledUntil, state.refusal?.until ?? NEVER)
+  return state.unservedSince !== null && now <= stoppedUntil + UNSERVED_GAP_MS
 }
 
 /**
@@ -217,7 +263,7 @@ export function onSkipped(state: RateState, count: number): RateState {
 
 /** Counts one unknown user, from any connection. */
 export const onUnknownRecipient: RateNote = state =>
-  withStreak(state, state.streak + 1, state.streakPauseMs, NO_DOMAINS)
+  withStreak(served(state), state.streak + 1, state.streakPauseMs, NO_DOMAINS)
 
 /** Records an existing mailbox or an inconclusive reply, which ends a streak of unknown users. */
 export const onOtherReply: RateNote = state =>
@@ -225,7 +271,10 @@ export const onOtherReply: RateNote = state =>
 
 /** Records an accepted recipient, which also resets the length of the streak pause. */
 export const onKnownRecipient: RateNote = state =>
-  withStreak(state, 0, STREAK_PAUSE_MIN_MS, NO_DOMAINS)
+  withStreak(served(state), 0, STREAK_PAUSE_MIN_MS, NO_DOMAINS)
+
+const served = (state: RateState): RateState =>
+  state.unservedSince === null ? state : { ...state, unservedSince: null }
 
 const NO_DOMAINS: readonly BlockingDomain[] = []
 
@@ -251,6 +300,7 @@ function withStreak(
     streakPauseMs,
     streak,
     refusal: state.refusal,
+    unservedSince: state.unservedSince,
     refusingDomains,
   }
 }

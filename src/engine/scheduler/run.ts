@@ -769,6 +769,8 @@ export class Run {
       uncertainForMs: () => egressPool.uncertainForMs(outcome.egress, name),
       dnsUncertainForMs: () => dnsWaitMs(this.#engine.resolverCheck),
       refusedForMs: () => egressPool.refusedForMs(outcome.egress, name, domain),
+      unservedForMs: () => egressPool.unservedForMs(outcome.egress, name, domain),
+      servedAgoMs: () => egressPool.servedAgoMs(outcome.egress, name),
     })
   }
 

@@ -151,6 +151,8 @@ describe('an item of a list', () => {
     uncertainForMs: (): number | null => null,
     dnsUncertainForMs: (): number | null => null,
     refusedForMs: () => 0,
+    unservedForMs: () => 0,
+    servedAgoMs: () => Number.POSITIVE_INFINITY,
   }
   test('that was blocked moves to another egress at once and starts from zero', () => {
     const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
@@ -194,6 +196,32 @@ describe('an item of a list', () => {
     expect(nextRetry(unasked, PAST, { ...terms, wait: false })).toBeNull()
     expect(nextRetry(unasked, { ...PAST, waitedMs: 4 * 60 * MINUTE }, terms)).toBeNull()
     expect(nextRetry(heard(refused('sender')), PAST, terms)).toBeNull()
+  })
+
+  test('waits for its turn while its operator serves others', () => {
+    const waited = { ...PAST, tries: 0, waitedMs: 9 * HOUR }
+    const blocked = heard(refused('sender'), false)
+    for (const outcome of [heard(deferred('greylist', null)), heard(deferred('rate', null), false)])
+      for (const [servedAgoMs, isRetried] of [
+        [MINUTE, true],
+        [4 * HOUR, false],
+      ] as const) {
+        const retry = nextRetry(outcome, waited, { ...TERMS, servedAgoMs: () => servedAgoMs })
+        expect(retry !== null).toBe(isRetried)
+      }
+    const serving = { ...TERMS, available: () => [], servedAgoMs: () => MINUTE }
+    expect(nextRetry(blocked, waited, serving)).not.toBeNull()
+    expect(nextRetry(blocked, waited, { ...serving, servedAgoMs: () => 4 * HOUR })).toBeNull()
+  })
+
+  test('does not wait for an operator that has served nobody for four hours', () => {
+    const terms = { ...TERMS, available: () => [], servedAgoMs: () => 5 * HOUR }
+    for (const outcome of [heard(deferred('rate', null), false), heard(refused('sender'), false)]) {
+      expect(
+        nextRetry(outcome, PAST, { ...terms, unservedForMs: () => 4 * HOUR - 1 }),
+      ).not.toBeNull()
+      expect(nextRetry(outcome, PAST, { ...terms, unservedForMs: () => 4 * HOUR })).toBeNull()
+    }
   })
 
   test('with unreachable hosts waits until the reachability is known', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  currentBlock,
   currentStop,
   dueAt,
   isBlocked,
@@ -18,6 +19,7 @@ import {
   onUnknownStreak,
   type RateState,
   rescale,
+  unservedForMs,
 } from '../../../src/engine/rate-control/rules.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { HOUR, MINUTE, SECOND } from '../../../src/platform/clock.ts'
@@ -138,6 +140,50 @@ describe('the number of connections', () => {
     const fewer = onThrottled(again, NOW + MINUTE, null, 2)
     expect(succeeded(fewer, 100, ends - 1).sessionsAllowed).toBe(2)
     expect(succeeded(fewer, 100, ends).sessionsAllowed).toBe(4)
+  })
+})
+
+describe('an operator that serves nobody', () => {
+  const answer = { ...REFUSAL, kind: 'deferred', why: 'rate', retryAfterMs: null } as const
+  const throttle = (state: RateState, now: number) => onThrottled(state, now, null, 0, answer)
+  /** Throttled every 50 minutes, from NOW. */
+  const throttledFor = (ms: number) => {
+    let state = throttle(newState(row), NOW)
+    for (let now = NOW + 50 * MINUTE; now <= NOW + ms; now += 50 * MINUTE)
+      state = throttle(state, now)
+    return state
+  }
+
+  test('counts as blocking during a pause once four hours have passed', () => {
+    const before = throttledFor(200 * MINUTE)
+    expect(unservedForMs(before, NOW + 200 * MINUTE)).toBe(200 * MINUTE)
+    expect(isBlocked(before, NOW + 200 * MINUTE)).toBe(false)
+    const after = throttledFor(250 * MINUTE)
+    expect(currentBlock(after, NOW + 250 * MINUTE)).toMatchObject({ answer, skipped: 0 })
+    expect(isBlocked(after, after.throttledUntil)).toBe(false)
+  })
+
+  test('counts the time of blocks too', () => {
+    const blocked = onBlocked(throttledFor(200 * MINUTE), NOW + 250 * MINUTE, REFUSAL)
+    expect(unservedForMs(blocked, NOW + 260 * MINUTE)).toBe(260 * MINUTE)
+  })
+
+  test.each([
+    ['serves a recipient', onKnownRecipient],
+    ['names an unknown one', onUnknownRecipient],
+    ['ends a session', (state: RateState) => onSucceeded(state, row, NOW)],
+  ])('starts anew once it %s', (_, serve) => {
+    const state = throttle(serve(throttledFor(200 * MINUTE)), NOW + 250 * MINUTE)
+    expect(isBlocked(state, NOW + 250 * MINUTE)).toBe(false)
+    expect(unservedForMs(state, NOW + 260 * MINUTE)).toBe(10 * MINUTE)
+  })
+
+  test('starts anew after an hour without a connection', () => {
+    const state = throttledFor(200 * MINUTE)
+    const at = state.throttledUntil + HOUR
+    expect(unservedForMs(state, at)).toBe(at - NOW)
+    expect(unservedForMs(state, at + 1)).toBe(0)
+    expect(isBlocked(throttle(state, at + 1), at + 1)).toBe(false)
   })
 })
 
