@@ -26,7 +26,7 @@ type HostFailure = {
   readonly answer: RecipientOutcome
   /** True if it served us recently, so that it may be back soon. */
   readonly isLost: boolean
-  /** True if the time limit of a single verification ended. A list waits longer. */
+  /** True if a single verification or a stop left too little time. A list waits longer. */
   readonly isBrief: boolean
 }
 

@@ -519,7 +519,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   #markFailed(answer: RecipientOutcome, isLost = false) {
     const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
-    const isBrief = answer.why === 'timeout' && !this.#isPatient
+    const isCut = !this.#isPatient || this.#signal.aborted
+    const isBrief = answer.why === 'timeout' && isCut
     hosts.failed(this.#plan.key, { answer, isLost, isBrief })
   }
 

@@ -1,5 +1,5 @@
 import { onAbort } from '../../platform/abort.ts'
-import { type Clock, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
+import { type Clock, MINUTE, SECOND, sleep, yieldToEventLoop } from '../../platform/clock.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { withDeadline } from '../deadline.ts'
@@ -136,6 +136,11 @@ const BLOCKED_SHARE_MAX = 0.5
 const IDLE_MS = 25
 /** The longest wait for a source that is never idle, as in a list that is being routed. */
 const HOLD_MAX_MS = 5 * SECOND
+/**
+ * How long connections may take once the run is to finish. A server that delays each reply could
+ * take an hour.
+ */
+const FINISH_MS = MINUTE
 /** The wait before an address is probed again after an internal failure. */
 export const FAULT_DELAY_MS = SECOND
 /** Rows that are read in one turn of the event loop. */
@@ -160,10 +165,13 @@ export class Run {
    */
   readonly #duplicates = new Map<string, Row<unknown>[]>()
   readonly #stopping = new AbortController()
+  readonly #finishing = new AbortController()
   /** Aborts with the run and the caller's signal. */
   readonly ending: AbortSignal
   /** Aborts with `ending` or when the run drains: nothing new is started then. */
   readonly draining: AbortSignal
+  /** Aborts with `ending` or a moment after the run is to finish: connections are closed then. */
+  readonly closing: AbortSignal
   /** How rows are routed, and how while they can wait for the DNS check. */
   readonly #route: RouteOptions
   readonly #patientRoute: RouteOptions
@@ -223,12 +231,17 @@ export class Run {
     const draining =
       drain === undefined ? ending : withDeadline(clock, null, [ending.signal, drain])
     const waiting = withDeadline(clock, null, [draining.signal, finish])
+    const closing =
+      finish === undefined
+        ? ending
+        : withDeadline(clock, null, [ending.signal, this.#finishing.signal])
     this.ending = ending.signal
     this.draining = draining.signal
+    this.closing = closing.signal
     const dnsPause = new DnsPause(deps.engine.resolverCheck, clock, waiting.signal)
     this.#route = { ...options.route, signal: draining.signal }
     this.#patientRoute = { ...this.#route, dnsPause }
-    this.#unsubscribe = [ending.done, draining.done, waiting.done]
+    this.#unsubscribe = [ending.done, draining.done, waiting.done, closing.done]
   }
 
   /**
@@ -272,6 +285,7 @@ export class Run {
     if (finish === undefined) return
     this.#unsubscribe.push(
       onAbort(finish, () => {
+        this.#unsubscribe.push(this.#clock.after(FINISH_MS, () => this.#finishing.abort()))
         for (const pending of this.#deps.takeRows(this)) this.#present(pending)
       }),
     )

@@ -528,8 +528,8 @@ type JoinedSignals = {
 function joinSignals(chunk: readonly Pending[]): JoinedSignals {
   const runs = runsOf(chunk)
   const [first] = runs as [Run]
-  if (runs.length === 1) return { signal: first.ending, drain: first.draining, done() {} }
-  const ending = whenAllAbort(runs.map(run => run.ending))
+  if (runs.length === 1) return { signal: first.closing, drain: first.draining, done() {} }
+  const ending = whenAllAbort(runs.map(run => run.closing))
   const draining = whenAllAbort(runs.map(run => run.draining))
   return {
     signal: ending.signal,

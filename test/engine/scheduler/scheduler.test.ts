@@ -3,7 +3,7 @@ import type { Engine } from '../../../src/engine/engine.ts'
 import type { Feed, Row, Sink } from '../../../src/engine/scheduler/feed.ts'
 import type { RunOptions, SchedulerOptions } from '../../../src/engine/scheduler/run.ts'
 import { Scheduler } from '../../../src/engine/scheduler/scheduler.ts'
-import { MINUTE } from '../../../src/platform/clock.ts'
+import { MINUTE, SECOND, sleep } from '../../../src/platform/clock.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { isRandomRecipient, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
@@ -153,6 +153,26 @@ test('a drain lets the sessions in flight finish and refuses the other rows', as
   expect(calls).toEqual(['ann@a.test accepted_email', 'ann@silent.test refused'])
   expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
   expect(clock.pending).toBe(0)
+})
+
+test('a run that is to finish waits for a slow server for a minute', async () => {
+  const finish = new AbortController()
+  const { engine, settled, clock, mx } = createTestEngine({
+    script: async (line): Promise<undefined> => {
+      if (line.startsWith('RCPT')) {
+        finish.abort()
+        await sleep(clock, 100 * SECOND)
+      }
+      return undefined
+    },
+  })
+  const { calls, sink } = noteCalls()
+  const startedAt = clock.now()
+  const rows = rowsOf('ann@a.test', 'bob@a.test')
+  await settled(schedule(engine, sink, { clock, finish: finish.signal }).run(feedOf(rows)))
+  expect(calls.toSorted()).toEqual(['ann@a.test timeout', 'bob@a.test timeout'])
+  expect(clock.now() - startedAt).toBeLessThan(MINUTE + SECOND)
+  expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
 })
 
 test('each refused row is supplied again once, also if others of the same time are decided at once', async () => {
