@@ -6,6 +6,7 @@ import type { Session } from '../smtp/session.ts'
 import type { AcquiredLock, KnownCatchAllResult } from './catch-all.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import type { ProbeTarget } from './mx-groups.ts'
+import type { OpenSession } from './open-session.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
 
 /** The reply to a random recipient that was pipelined with the real one. */
@@ -54,6 +55,7 @@ type RandomRcptCommands = {
 export class CatchAllProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
   readonly #session: Session
+  readonly #host: string
   readonly #log: RecipientLog
   readonly #send: RandomRcptCommands
   /** The last random recipient that was sent, by catch-all key. */
@@ -69,12 +71,13 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   constructor(
     group: MxGroupState<Q>,
-    session: Session,
+    { session, host }: Pick<OpenSession, 'session' | 'host'>,
     log: RecipientLog,
     send: RandomRcptCommands,
   ) {
     this.#group = group
     this.#session = session
+    this.#host = host
     this.#log = log
     this.#send = send
   }
@@ -89,14 +92,14 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if (!this.#group.options.single || target === undefined || batch.length > 1) return null
     if (this.#group.catchAllOf(target) !== null || this.#group.transactionMax === 1) return null
     if (!this.#session.pipelining) return null
-    return this.#group.egress.catchAll.lock(this.#group.catchAllKey(target), true)
+    return this.#group.egress.catchAll.lock(this.#keyOf(target), true)
   }
 
   /** Whether the domain of this target needs no test. */
   isKnown(target: Q): boolean {
     if (this.#group.catchAllOf(target) !== null) return true
     const { egress, options } = this.#group
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     return this.#unexplained.has(key) || egress.catchAll.isResolved(key, options.single)
   }
 
@@ -118,7 +121,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if (given !== null) return { known: given, inStep: null }
     const { signal, single } = this.#group.options
     const { catchAll: cache } = this.#group.egress
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     if (this.#unexplained.has(key)) return { known: null, inStep: null }
     if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
     if (pipelined === null) this.#releaseLocks()
@@ -137,7 +140,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const { egress, options } = this.#group
     if (this.#group.catchAllOf(target) !== null) return null
     if (this.#group.transactionMax <= recipientCount) return null
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     if (this.#unexplained.has(key)) return null
     const to = this.#randomRecipient(target)
     const lock = egress.catchAll.lock(key, options.single)
@@ -166,7 +169,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   ): Promise<KnownCatchAllResult & { readonly answer: RecipientOutcome | null }> {
     const { signal, single } = this.#group.options
     this.#releaseLocks()
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     const lock = await this.#group.egress.catchAll.acquire(key, signal, single)
     if ('known' in lock) return { ...lock, answer: null }
     const { known, inStep, reply } = await this.#resolve(lock, target, () => this.rcpt(target))
@@ -179,7 +182,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    */
   async testBetween({ target, before, after }: SecondLook<Q>): Promise<void> {
     const { catchAll } = this.#group.egress
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     const lock = catchAll.lock(key, true)
     if (lock === null && catchAll.get(key) === null) return
     const random = this.#randomRecipient(target)
@@ -199,7 +202,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   #finish(lock: AcquiredLock, target: Q, known: boolean | null) {
     const domain = target.address.domain.ascii
     if (known === null && this.#log.hasRefusalsAt(domain))
-      this.#unexplained.set(this.#group.catchAllKey(target), { lock, domain })
+      this.#unexplained.set(this.#keyOf(target), { lock, domain })
     else lock.resolve(known, this.#session.inStep)
   }
 
@@ -247,7 +250,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   async introduce(target: Q, test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>): Promise<void> {
     if (this.#group.catchAllOf(target) !== null) return
     const { catchAll, deps } = this.#group.egress
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     const lock = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
     const full = { ...test, pipelined: null, isAbandoned: false }
     if (lock !== null) await this.#resolve(lock, target, () => this.#replyFor(target, full))
@@ -271,12 +274,16 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /** Returns the random recipient of this domain that was sent last; '' if none was. */
   recipientFor(target: Q): string {
-    return this.#sent.get(this.#group.catchAllKey(target)) ?? ''
+    return this.#sent.get(this.#keyOf(target)) ?? ''
+  }
+
+  #keyOf(target: Q): string {
+    return this.#group.catchAllKey(target, this.#host)
   }
 
   #randomRecipient(target: Q): string {
     const { catchAll, deps } = this.#group.egress
-    const key = this.#group.catchAllKey(target)
+    const key = this.#keyOf(target)
     const recipient = `${catchAll.nameFor(key, deps.random)}@${target.address.domain.ascii}`
     this.#sent.set(key, recipient)
     return recipient

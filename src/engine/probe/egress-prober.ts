@@ -207,9 +207,9 @@ export class EgressProber implements EgressState {
     sink: ProbeSink<Q, ProbeResult>,
   ): boolean {
     if (target.accepted === null) return false
-    const catchAll = this.catchAll.get(catchAllKey(target, operator))
-    if (catchAll === null) return false
     const { at: _, ...accepted } = target.accepted
+    const catchAll = this.catchAll.get(catchAllKey(target, operator, accepted.host))
+    if (catchAll === null) return false
     const egress = accepted.egress ?? this.egressName
     sink.probed(target, { ...accepted, egress, catchAll, asked: false, dialogue: null })
     return true

@@ -436,7 +436,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       return { ...withheld, answer }
     }
     if (answer.kind !== 'accepted' || facts.catchAll !== null) return withheld
-    const key = this.catchAllKey(target)
+    const key = this.catchAllKey(target, facts.host ?? null)
     const known = catchAll.get(key) ?? log.catchAll(domain)
     if (known === null) return withheld
     if (catchAll.get(key) === null) catchAll.set(key, known)
@@ -538,8 +538,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     return hostsAt(target, this.operator).catchAll
   }
 
-  catchAllKey(target: Q): string {
-    return catchAllKey(target, this.operator)
+  catchAllKey(target: Q, host: string | null): string {
+    return catchAllKey(target, this.operator, host)
   }
 
   get transactionMax(): number {

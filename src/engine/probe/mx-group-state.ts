@@ -45,7 +45,7 @@ export type MxGroupState<Q extends ProbeTarget> = {
   readonly transactionMax: number
   /** Whether the domain of a target is a catch-all, as far as known before any probe. */
   catchAllOf(target: Q): boolean | null
-  catchAllKey(target: Q): string
+  catchAllKey(target: Q, host: string | null): string
   reduceBatchSize(max: number): void
   isRefused(batch: readonly Q[]): boolean
   notBlocked(target: Q): void

@@ -103,13 +103,25 @@ export const hostsOf = (route: RouteWithHost) =>
   route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 /**
- * Returns the cache key of a domain's catch-all test at an operator. A backup MX that queues mail
- * often accepts every local part when the primary does not, so it has its own result.
+ * Returns the cache key of a domain's catch-all test at an operator, at one of its hosts if that is
+ * known. A backup MX that queues mail often accepts every local part when the primary does not, so it
+ * has its own result.
  */
-export function catchAllKey(target: ProbeTarget, operator: string): string {
+export function catchAllKey(
+  target: ProbeTarget,
+  operator: string,
+  host: string | null = null,
+): string {
   const domain = target.address.domain.ascii
   const hosts = hostsAt(target, operator)
+  if (isBackup(hosts.route, host)) return `${domain} ${host}`
   return hosts === target.exchangers[0] ? domain : `${domain} ${mxGroupKey(hosts.route)}`
+}
+
+function isBackup(route: RouteWithHost, host: string | null): boolean {
+  if (route.kind !== 'mx' || host === null) return false
+  const record = route.hosts.find(one => one.host === host)
+  return record !== undefined && record.preference !== route.hosts[0]?.preference
 }
 
 /**

@@ -102,7 +102,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#opened = opened
     this.#session = opened.session
     this.#log = log
-    this.#catchAllProbe = new CatchAllProbe(group, opened.session, log, {
+    this.#catchAllProbe = new CatchAllProbe(group, opened, log, {
       inBatch: to => this.#rcpt(to),
       inTransaction: (to, isLast) => this.#rcptInTransaction(to, isLast),
       inNewTransaction: (to, isLast) => this.#rcptInNewTransaction(to, isLast),
@@ -178,7 +178,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #isUnderTest(target: Q): boolean {
     const [first] = this.#startedTest?.accepted ?? []
     if (first === undefined) return false
-    return this.#group.catchAllKey(first[0]) === this.#group.catchAllKey(target)
+    return first[0].address.domain.ascii === target.address.domain.ascii
   }
 
   /**
@@ -368,16 +368,20 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Runs only the catch-all test, for the recipients of a domain that were accepted earlier. */
   async #testCatchAll(first: Q): Promise<void> {
     const domain = first.address.domain.ascii
-    const known = this.#group.egress.catchAll.get(this.#group.catchAllKey(first))
+    const key = this.#group.catchAllKey(first, this.#opened.host)
+    const known = this.#group.egress.catchAll.get(key)
     if (known === null && !(await this.#startTransaction(false))) return
     const tested =
       known === null ? await this.#catchAllProbe.test(first) : { known, inStep: null, answer: null }
     const { answer } = tested
     this.#received++
     for (const target of this.#group.pending) {
-      if (target.accepted === null || target.address.domain.ascii !== domain) continue
-      const facts = this.#testedFacts(tested.known)
-      this.#group.resolve(target, target.accepted.answer, facts, tested.inStep)
+      const { accepted } = target
+      if (accepted === null || target.address.domain.ascii !== domain) continue
+      // A backup MX may have accepted it, which this host says nothing about.
+      const isSameKey = this.#group.catchAllKey(target, accepted.host) === key
+      const facts = this.#testedFacts(isSameKey ? tested.known : null)
+      this.#group.resolve(target, accepted.answer, facts, tested.inStep)
     }
     if (answer?.kind === 'no-response') this.#failure = answer
     if (answer === null || !isThrottling(answer)) return

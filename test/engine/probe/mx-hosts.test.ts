@@ -8,8 +8,8 @@ import {
 } from '../../../src/engine/probe/mx-hosts.ts'
 import type { Dial } from '../../../src/engine/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
-import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
-import { isRandomRecipient, recipientOf } from '../../support/recipients.ts'
+import { type MxScript, type MxSession, refused, silentDial } from '../../support/mx.ts'
+import { isRandomRecipient, knows, recipientOf } from '../../support/recipients.ts'
 
 const mx = (...hosts: string[]) => ({
   kind: 'mx' as const,
@@ -238,6 +238,34 @@ describe('a backup MX that accepts every local part', () => {
     expect(await home.reason('ann@two.test', fresh)).toBe('accepted_email')
     isBusy = true
     expect(await home.reason('ann@two.test', fresh)).toBe('catch_all')
+  })
+
+  test('has a catch-all result of its own, also if one operator runs both hosts', async () => {
+    let isDown = false
+    const { reason } = createTestEngine({
+      zone: {
+        'same.test': {
+          MX: [
+            [10, 'mx1.same.test'],
+            [20, 'mx2.same.test'],
+          ],
+        },
+        'mx1.same.test': { A: ['192.0.2.11'] },
+        'mx2.same.test': { A: ['192.0.2.12'] },
+      },
+      script: {
+        connect: to => {
+          if (isDown && to.ip === '192.0.2.11') throw refused(to)
+        },
+        answer: (line, session) =>
+          session.to.ip === '192.0.2.11' ? knows('ann', 'bob')(line, session) : undefined,
+      },
+    })
+    expect(await reason('ann@same.test')).toBe('accepted_email')
+    isDown = true
+    expect(await reason('gone@same.test')).toBe('catch_all')
+    isDown = false
+    expect(await reason('bob@same.test')).toBe('accepted_email')
   })
 
   test('causes a later retry at the primary host in a list', async () => {
