@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runChaos } from '../support/chaos.ts'
-import { tempPostgres } from '../support/database.ts'
 import { scenarioOf } from '../support/list-simulator.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { ProcessCluster } from '../support/process-cluster.ts'
 
 /** More kills find more faults, and take longer. */

@@ -6,8 +6,9 @@ import { openDatabase } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { homeWith } from '../support/cli-webhooks.ts'
-import { emptyDatabase, tempPostgres } from '../support/database.ts'
+import { emptyDatabase } from '../support/database.ts'
 import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 
 // Runs each command once through the launcher; `run` tests their behavior in process.
 

@@ -8,14 +8,8 @@ import { startClockSync, synchronizeClock } from '../../src/db/synchronize-clock
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
-import {
-  onPostgres,
-  openServer,
-  tempDatabase,
-  tempFolder,
-  tempPostgres,
-  tempSqlite,
-} from '../support/database.ts'
+import { onPostgres, tempDatabase, tempFolder, tempSqlite } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const JUMPS: [string, number][] = [
@@ -182,7 +176,7 @@ describe.skipIf(onPostgres)('processes that share a database', () => {
 test.runIf(onPostgres)('the steady clock is that of the server, not of the machine', async () => {
   const url = await tempPostgres()
   const clock = fakeClock(Date.UTC(1999, 0))
-  const first = await openServer(url, clock)
+  const first = await openDatabase(url, clock)
   await synchronizeClock(first)
   const before = first.steadyClock.now()
   expect(Math.abs(before - (await serverNow(first)))).toBeLessThan(MINUTE)
@@ -192,7 +186,7 @@ test.runIf(onPostgres)('the steady clock is that of the server, not of the machi
     .updateTable('setting')
     .set({ value: JSON.stringify(setBack) })
     .execute()
-  const second = await openServer(url, fakeClock(Date.UTC(2040, 0)))
+  const second = await openDatabase(url, fakeClock(Date.UTC(2040, 0)))
   for (const { steadyClock } of [first, second]) {
     if (steadyClock === first.steadyClock) await synchronizeClock(first)
     expect(Math.abs(steadyClock.now() - before - DAY)).toBeLessThan(MINUTE)

@@ -5,13 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { MIGRATIONS } from '../../src/db/migrate.ts'
 import { fakeClock } from '../support/clock.ts'
-import {
-  emptyDatabase,
-  onPostgres,
-  openServer,
-  tempDatabase,
-  tempFolder,
-} from '../support/database.ts'
+import { emptyDatabase, onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
+import { openServer } from '../support/postgres-pool.ts'
 import { ask } from '../support/postgres-server.ts'
 import { restorePostgres, restoreSqlite } from '../support/released-database.ts'
 

@@ -11,7 +11,8 @@ import { cancelJob, countResults, startJob } from '../../src/jobs/job-state.ts'
 import { getLockedJob, getLockedOpenJob, readJob } from '../../src/jobs/job-store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { verificationRow } from '../support/account-rows.ts'
-import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
+import { addJob, fileAll, onPostgres, tempDatabase } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 
 const MANY = Array.from({ length: 12 }, (_, n) => n)
 

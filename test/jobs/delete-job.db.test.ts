@@ -11,14 +11,8 @@ import { cancelJob } from '../../src/jobs/job-state.ts'
 import { createJob, findJob, getLockedOpenJob, readJob } from '../../src/jobs/job-store.ts'
 import { reopenJob } from '../../src/jobs/prepare-resume.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import {
-  addJob,
-  onPostgres,
-  queuedJob,
-  tempDatabase,
-  tempFolder,
-  tempPostgres,
-} from '../support/database.ts'
+import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { queueJob } from '../support/queue-job.ts'
 
 const ROWS = 9_000

@@ -6,8 +6,8 @@ import {
   startScenarioProcess,
 } from '../../src/simulator/simulator-process.ts'
 import { rowsIn } from '../support/csv.ts'
-import { tempPostgres } from '../support/database.ts'
 import { emptyFolder, simulatorFlags, startEv } from '../support/ev-process.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { ProcessCluster, type Unit } from '../support/process-cluster.ts'
 import { xorshift } from '../support/random.ts'
 import {

@@ -9,14 +9,8 @@ import { COPIED, type CopyProgress, copyDatabase } from '../../src/maintenance/m
 import { addAccount, verificationRow } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
-import {
-  addJob,
-  fileAll,
-  onPostgres,
-  tempDatabase,
-  tempFolder,
-  tempPostgres,
-} from '../support/database.ts'
+import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { addDelivery, addWebhook, attemptAt, record } from '../support/webhook-rows.ts'
 
 /** A list of the service; lists of the command line are not copied. */

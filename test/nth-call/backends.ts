@@ -5,10 +5,11 @@ import { inject } from 'vitest'
 import { DEFAULT_TIMINGS, type Timings } from '../../src/compose/timings.ts'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../src/platform/clock.ts'
 import { fakeClock } from '../support/clock.ts'
-import { createPostgres, tempSqlite } from '../support/database.ts'
+import { tempSqlite } from '../support/database.ts'
 import { FAST_TIMINGS } from '../support/fast-timings.ts'
 import { type Calls, runToEnd } from '../support/nth-call.ts'
 import { type CallsOf, watchPostgres, watchSqlite } from '../support/nth-statement.ts'
+import { createPostgres } from '../support/postgres-pool.ts'
 import { ask } from '../support/postgres-server.ts'
 
 export type Row = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { cutProxy } from '../support/cut-proxy.ts'
-import { tempPostgres } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import { ask } from '../support/postgres-server.ts'
 
 async function setUp() {

@@ -1,16 +1,16 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
 import { createJob } from '../../src/jobs/job-store.ts'
 import { startRetentionJob } from '../../src/maintenance/retention-job.ts'
 import { DAY, HOUR, MINUTE, systemClock } from '../../src/platform/clock.ts'
-import { tempFolder, tempPostgres } from '../support/database.ts'
+import { tempFolder } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
+import { openServer, tempPostgres } from '../support/postgres-pool.ts'
 import { waitUntil } from '../support/wait.ts'
 
 test('retention jobs of several servers delete expired lists together and keep a list that is being uploaded', async () => {
   const url = await tempPostgres()
-  const database = await openDatabase(url, systemClock)
+  const database = await openServer(url)
   onTestFinished(() => database.close())
   for (let n = 0; n < 6; n++) await seedJob(database, { id: `job_${n}`, texts: MIXED })
   await seedJob(database, { id: 'job_open', texts: MIXED, done: 0 })
@@ -34,7 +34,7 @@ test('retention jobs of several servers delete expired lists together and keep a
     // The clock of one of them is ahead.
     [0, 0, 3 * HOUR].map(async aheadMs => {
       const clock = { ...systemClock, now: () => systemClock.now() + aheadMs }
-      const ownDatabase = await openDatabase(url, clock)
+      const ownDatabase = await openServer(url, clock)
       onTestFinished(() => ownDatabase.close())
       return startRetentionJob({
         database: ownDatabase,

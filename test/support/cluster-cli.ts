@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Database } from '../../src/db/database.ts'
 import { emptyFolder, type RunningCli, runEv, startEv, withRelativePaths } from './cli.ts'
-import { openServer, tempPostgres } from './database.ts'
+import { openServer, tempPostgres } from './postgres-pool.ts'
 
 /**
  * The password in every URL of these tests, which must never be printed. The test server accepts
@@ -35,7 +35,8 @@ export type Cluster = {
 
 /** Creates an empty PostgreSQL database and a home directory for all processes. */
 export async function cluster(): Promise<Cluster> {
-  const url = (await tempPostgres()).replace('//ev@', `//ev:${CANARY}@`)
+  const plainUrl = await tempPostgres()
+  const url = plainUrl.replace('//ev@', `//ev:${CANARY}@`)
   const home = emptyFolder()
   const environment = { EV_DATABASE: url, EV_SECRET: SECRET, EV_HELO: 'probe.example.com' }
   const options = (own = {}) => ({ home, environment: { ...environment, ...own } })
@@ -49,7 +50,7 @@ export async function cluster(): Promise<Cluster> {
     worker: (args = [], own = {}) =>
       startEv(['worker', '--data-dir', 'worker', ...args], options(own)),
     async inside(work) {
-      const database = await openServer(url)
+      const database = await openServer(plainUrl)
       try {
         return await work(database)
       } finally {

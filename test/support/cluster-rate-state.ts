@@ -12,8 +12,8 @@ import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import { releaseClaims } from '../../src/jobs/member-claims.ts'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
-import { openServer, tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
+import { openServer, tempPostgres } from './postgres-pool.ts'
 import { waitUntil } from './wait.ts'
 
 export const ROW: RateLimits = {

@@ -28,6 +28,7 @@ import { idleHealth } from './idle-health.ts'
 import { fakeDownload } from './list-download.ts'
 import { recordingLog } from './log.ts'
 import { instantPasswords } from './people.ts'
+import { openServer } from './postgres-pool.ts'
 import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
 import { fakeTransport } from './webhook-transport.ts'
 
@@ -48,7 +49,9 @@ type ServerOptions = {
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const { clock = systemClock } = given
   const random = systemRandom
-  const database = await openDatabase(url, clock, { timings: given.pool ?? FAST_TIMINGS.pool })
+  const database = given.pool
+    ? await openDatabase(url, clock, { timings: given.pool })
+    : await openServer(url, clock)
   const { log, lines } = recordingLog()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const { engine, zone } = createTestEngine({

@@ -2,21 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { sql } from 'kysely'
-import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
-import { TABLES } from '../../src/db/schema.ts'
-import { SteadyClock } from '../../src/db/steady-clock.ts'
 import { addItems } from '../../src/jobs/import/item-import.ts'
 import { queuedItems, storeRoutes } from '../../src/jobs/item-store.ts'
 import { startJob } from '../../src/jobs/job-state.ts'
 import { createJob, type Job } from '../../src/jobs/job-store.ts'
-import { type Clock, systemClock } from '../../src/platform/clock.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
-import { FAST_TIMINGS } from './fast-timings.ts'
+import { pooledPostgres } from './postgres-pool.ts'
 import { ask } from './postgres-server.ts'
-import { TEMPLATE } from './postgres-setup.ts'
 import { queueJob } from './queue-job.ts'
 import { pooledSqlite } from './sqlite-pool.ts'
 
@@ -38,56 +33,11 @@ export async function tempDatabase(
   options: { clock?: Clock; file?: string } = {},
 ): Promise<Database> {
   const { clock = fakeClock(), file } = options
-  if (file === undefined) return onPostgres ? pooledDatabase(clock) : pooledSqlite(clock)
+  if (file === undefined) return onPostgres ? pooledPostgres(clock) : pooledSqlite(clock)
   const database = await openDatabase(tempSqlite(file), clock)
   onTestFinished(() => database.close().catch(() => {}))
   return database
 }
-
-/** Opens a PostgreSQL database with the time limits of tests. */
-export const openServer = (url: string, clock: Clock = systemClock): Promise<Database> =>
-  openDatabase(url, clock, { timings: FAST_TIMINGS.pool })
-
-/** Open PostgreSQL databases that no test uses. */
-const idleDatabases: Database[] = []
-
-/**
- * Returns a PostgreSQL database with reused connections: opening them takes longer than most tests.
- */
-async function pooledDatabase(clock: Clock): Promise<Database> {
-  const database = idleDatabases.pop() ?? (await openServer(await createPostgres()))
-  onTestFinished(async () => {
-    const ask: Ask = async statement =>
-      (await sql.raw<UsedTable>(statement).execute(database.db)).rows
-    if (await empty(ask)) idleDatabases.push(database)
-    else await database.close()
-  })
-  const steadyClock = new SteadyClock(clock, 'postgres')
-  return { ...database, clock, steadyClock, close: async () => {} }
-}
-
-type Ask = (statement: string) => Promise<readonly UsedTable[]>
-type UsedTable = { readonly name: string; readonly is_analyzed: boolean }
-
-/**
- * Deletes all rows. Returns false if a table has statistics, which would affect the planner in the
- * next test. Only tables with rows are truncated: all of them take ten times as long.
- */
-async function empty(ask: Ask): Promise<boolean> {
-  const used = await ask(USED_TABLES)
-  if (used.some(({ is_analyzed }) => is_analyzed)) return false
-  if (used.length > 0) await ask(`truncate ${used.map(({ name }) => `"${name}"`).join(', ')}`)
-  return true
-}
-
-/** Finds the tables that had rows since they were truncated, and those with statistics. */
-const USED_TABLES = `
-  select relname as name, is_analyzed
-  from pg_class, lateral (select exists (
-    select 1 from pg_statistic where starelid = pg_class.oid) as is_analyzed) as statistics
-  where relnamespace = 'public'::regnamespace
-    and relname in (${TABLES.map(name => `'${name}'`).join(', ')})
-    and (is_analyzed or pg_relation_size(oid) > 0)`
 
 /**
  * Returns the URL of a SQLite database: a new file in an existing folder is a copy of the template.
@@ -95,24 +45,6 @@ const USED_TABLES = `
 export function tempSqlite(file: string): string {
   if (!existsSync(file) && existsSync(dirname(file))) copyFileSync(inject('sqliteTemplate'), file)
   return `sqlite:${file}`
-}
-
-/**
- * Databases of this file that no test uses: emptying one takes a tenth of the time of creating one.
- */
-const idle: string[] = []
-
-/** Returns the URL of an empty PostgreSQL database with tables, for this test alone. */
-export async function tempPostgres(): Promise<string> {
-  const url = idle.pop() ?? (await createPostgres())
-  onTestFinished(async () => {
-    const client = new pg.Client(url)
-    await client.connect()
-    const ask: Ask = async statement => (await client.query<UsedTable>(statement)).rows
-    const isEmpty = await empty(ask).finally(() => client.end())
-    if (isEmpty) idle.push(url)
-  })
-  return url
 }
 
 /** Creates a database without tables and returns its URL; `options` as in CREATE DATABASE. */
@@ -129,14 +61,6 @@ export async function emptyDatabase(options = ''): Promise<string> {
 /** The same in LATIN1, which has 256 characters. */
 export const latin1Database = () =>
   emptyDatabase("encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'")
-
-/** Creates a database with tables, which is not deleted, and returns its URL. */
-export async function createPostgres(): Promise<string> {
-  const server = inject('postgres')
-  const name = `ev_${randomUUID().replaceAll('-', '')}`
-  await ask(`${server}postgres`, `create database ${name} template ${TEMPLATE}`)
-  return `${server}${name}`
-}
 
 export type Bench = { database: Database; clock: FakeClock; job: Job }
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import { ListeningPool } from '../../src/db/postgres/listening-pool.ts'
 import { type Clock, HOUR, systemClock } from '../../src/platform/clock.ts'
@@ -5,26 +6,26 @@ import { type Log, silentLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createBossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
 import type { Queue, QueueTimings } from '../../src/queue/queue.ts'
-import { tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
+import { openServer, tempPostgres } from './postgres-pool.ts'
 import { ask } from './postgres-server.ts'
 
 /** Returns the URL of a PostgreSQL database without queue tasks. */
 export async function emptyPostgres(): Promise<string> {
   const url = await tempPostgres()
   onTestFinished(async () => {
-    const [row] = await ask<{ made: boolean }>(
-      url,
-      `select to_regclass('ev_boss.job') is not null as made`,
-    )
-    // Truncated instead of dropped, as another test of this file may reuse the database and
-    // creating tables is slow.
-    if (row?.made === true) await ask(url, EMPTY_BOSS)
+    const { db, close } = await openServer(url)
+    const { rows } = await IS_MADE.execute(db)
+    // Truncated instead of dropped, as another test may reuse the database and creating tables is
+    // slow.
+    if (rows[0]?.made === true) for (const statement of EMPTY_BOSS) await statement.execute(db)
+    await close()
   })
   return url
 }
 
-const EMPTY_BOSS = 'truncate ev_boss.job; delete from ev_boss.queue'
+const IS_MADE = sql<{ made: boolean }>`select to_regclass('ev_boss.job') is not null as made`
+const EMPTY_BOSS = [sql`truncate ev_boss.job`, sql`delete from ev_boss.queue`]
 
 type OpenOptions = {
   readonly log?: Log

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
-import { openServer, tempPostgres } from './database.ts'
+import { openServer, tempPostgres } from './postgres-pool.ts'
 
 /** Opens a new PostgreSQL database twice, like two servers that share it; closed after the test. */
 export async function twoServers(

@@ -8,7 +8,8 @@ import {
 import { systemClock } from '../../src/platform/clock.ts'
 import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
-import { onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
+import { onPostgres, tempDatabase } from '../support/database.ts'
+import { tempPostgres } from '../support/postgres-pool.ts'
 import {
   addDelivery,
   addWebhook,

@@ -4,7 +4,8 @@ import type { Bucket } from '../../../src/accounts/rate-limits/windows.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { DAY, MINUTE, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { silentLog } from '../../../src/platform/log.ts'
-import { onPostgres, tempPostgres } from '../../support/database.ts'
+import { onPostgres } from '../../support/database.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 import { ask } from '../../support/postgres-server.ts'
 
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }

@@ -4,7 +4,8 @@ import { NamedStatements } from '../../../src/db/postgres/client.ts'
 import { createPostgresKysely, openPool } from '../../../src/db/postgres/pool.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
-import { onPostgres, tempPostgres } from '../../support/database.ts'
+import { onPostgres } from '../../support/database.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 
 const times = (count: number) => Array.from({ length: count }, (_, n) => n)
 

@@ -10,10 +10,10 @@ import { createWebhook } from '../../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../../src/webhooks/event-store.ts'
 import { startDeliveries } from '../../../src/webhooks/start-deliveries.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
-import { openServer } from '../../support/database.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import { openReceiver, openTransport } from '../../support/https-post.ts'
 import { emptyPostgres, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
+import { openServer } from '../../support/postgres-pool.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 const secretBox = createSecretBox('a secret of tests', systemRandom)

@@ -11,8 +11,8 @@ import {
   createClusterService,
 } from '../../support/cluster-service.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
-import { tempPostgres } from '../../support/database.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 import { validBody } from './bodies.ts'
 
 /**

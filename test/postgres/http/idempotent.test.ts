@@ -6,7 +6,7 @@ import {
   createClusterService,
 } from '../../support/cluster-service.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
-import { tempPostgres } from '../../support/database.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 
 const EMAILS = Array.from({ length: 12 }, (_, n) => `u${n}@a.test`)
 const SETTINGS = { ipLimits: { ...IP_LIMITS, singlePerMinute: 100_000, bulkPerHour: 100_000 } }

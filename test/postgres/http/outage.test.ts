@@ -1,9 +1,7 @@
 import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../../src/db/database.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../../../src/db/postgres/connect-backoff.ts'
-import { systemClock } from '../../../src/platform/clock.ts'
 import { documentOf, placesOf } from '../../api/contract/document.ts'
 import {
   account,
@@ -12,8 +10,9 @@ import {
   page,
 } from '../../support/cluster-service.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
-import { tempPostgres } from '../../support/database.ts'
+import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { openServer, tempPostgres } from '../../support/postgres-pool.ts'
 import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -26,7 +25,7 @@ async function startBehindProxy(pool?: PoolTimings) {
   onTestFinished(() => proxy.close())
   const one = await createClusterService(proxy.url, pool && { pool })
   // The test itself uses connections that are never cut.
-  const database = await openDatabase(url, systemClock)
+  const database = await openServer(url)
   onTestFinished(() => database.close())
   return { proxy, one, database }
 }
@@ -70,7 +69,8 @@ describe('while PostgreSQL is unavailable', () => {
   })
   test('a read-only server, as in a failover, returns 503 for what has to be stored, and holds no credits', async () => {
     const url = await tempPostgres()
-    const one = await createClusterService(url)
+    // With connections of its own, as read-only ones would fail later tests.
+    const one = await createClusterService(url, { pool: FAST_TIMINGS.pool })
     const key = await account(one.database)
     const verify = () => one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
     const admin = new URL(url)

@@ -12,9 +12,9 @@ import {
   createClusterService,
   page,
 } from '../../support/cluster-service.ts'
-import { tempPostgres } from '../../support/database.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { FORM, form } from '../../support/list-form.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 

@@ -10,7 +10,7 @@ import {
   untilFree,
 } from '../../support/cluster-rate-state.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
-import { tempPostgres } from '../../support/database.ts'
+import { tempPostgres } from '../../support/postgres-pool.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 /** Starts one process behind a proxy that can cut connections, and one with direct ones. */
