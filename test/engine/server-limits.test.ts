@@ -171,6 +171,19 @@ test.each([
   },
 )
 
+test.each(['550 5.1.1 No such user', '550 5.7.1 Relaying denied', '552 5.2.2 Disk full'])(
+  'a mailbox is unknown at a server that accepts some and then says to everyone: %s',
+  async reply => {
+    let asked = 0
+    const { many } = createTestEngine({
+      script: { answer: line => (isRcpt(line) && ++asked > 30 ? reply : answerRcpt(line)) },
+    })
+    const users = (await many(ADDRESSES)).filter(({ email }) => email.startsWith('user'))
+    const reasons = new Set(users.map(({ verdict }) => verdict.reason))
+    expect(reasons).toEqual(new Set(['accepted_email', 'unavailable_smtp']))
+  },
+)
+
 test('a single verification after such a server has rejected everyone is unknown', async () => {
   let now = () => 0
   const { reason, clock } = createTestEngine({

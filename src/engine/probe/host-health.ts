@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { type Clock, HOUR, MINUTE } from '../../platform/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE } from '../../platform/clock.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { ServedAddresses } from './served-addresses.ts'
@@ -13,8 +13,8 @@ const DOWN_MS = MINUTE
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
 const LIMITS_MS = HOUR
-/** How long an accepted recipient is a witness: as long as a list waits for a retry. */
-const WITNESS_MS = 4 * HOUR
+/** How long an accepted recipient is a witness: mailboxes are rarely closed within a day. */
+const WITNESS_MS = DAY
 /**
  * Rejections in a row after which the witness of a host is asked again: one or two are common in
  * any list, and a server that counts them allows more.

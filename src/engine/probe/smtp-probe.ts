@@ -284,7 +284,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (isFailure(reply)) return
     const answer = outcomeFor('rcpt', reply, accepted)
     this.#noteRecipient(domain, accepted, answer)
-    if (answer.kind !== 'rejected' || answer.why === 'full') return
+    if (answer.kind !== 'rejected') return
     const { hosts } = this.#group.egress
     this.#log.onWitnessRejected()
     hosts.noteWitnessRejected(this.#opened.host)
