@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
-import { HANG_UP, type MxScript } from '../support/mx.ts'
+import { HANG_UP, type MxSays, type MxScript } from '../support/mx.ts'
 import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
 
 const isRcpt = (line: string) => line.startsWith('RCPT')
@@ -14,7 +14,7 @@ const isRefused = (line: string) => replyTo(line).startsWith('550')
 const answerRcpt = (line: string) => (isRcpt(line) ? replyTo(line) : undefined)
 
 /** Says this to each further recipient of a connection after `max` of them, or of the refused ones. */
-const limited = (max: number, reply: string, counts = isRcpt): MxScript => ({
+const limited = (max: number, reply: MxSays, counts = isRcpt): MxScript => ({
   answer: (line, { lines }) => {
     if (!isRcpt(line)) return undefined
     return lines.filter(one => isRcpt(one) && counts(one)).length > max ? reply : replyTo(line)
@@ -47,6 +47,8 @@ test.each([
   ['five recipients', 5, '450 4.7.1 Too many recipient attempts', isRcpt, 45],
   ['five recipients', 5, '421 4.7.0 mx.a.test Error: too many errors', isRcpt, 45],
   ['one recipient', 1, '450 4.7.1 Too many recipient attempts', isRcpt, 205],
+  ['three recipients', 3, null, isRcpt, 75],
+  ['three recipients', 3, HANG_UP, isRcpt, 75],
   ['three refusals', 3, '421 4.7.0 mx.a.test Error: too many errors', isRefused, 32],
   ['four refusals', 4, '550 Too many failed recipients', isRefused, 25],
 ] as const)(

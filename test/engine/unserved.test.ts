@@ -40,6 +40,7 @@ describe('a list at a server that never serves it ends within five hours', () =>
     ['554 at the greeting', { greeting: '554 No SMTP service here' }, 'probe_blocked', 554],
     ['451 at MAIL', always(isMail, '451 4.3.0 Local problem'), 'unavailable_smtp', 451],
     ['421 at MAIL', always(isMail, '421 4.3.2 Shutting down'), 'unavailable_smtp', 421],
+    ['452 at RCPT', always(isRcpt, '452 4.5.3 Too many recipients'), 'unavailable_smtp', 452],
     ['a block at MAIL', always(isMail, '550 5.7.1 192.0.2.9 blocked'), 'probe_blocked', 550],
     ['a block at RCPT', always(isRcpt, '550 5.7.1 Rejected due to policy'), 'probe_blocked', 550],
   ])('%s', async (_, script, reason, code) => {

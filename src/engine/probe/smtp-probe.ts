@@ -489,8 +489,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Records that the server asked to slow down after `replied` recipients of this transaction, and
-   * after that many refusals of this connection: it may limit each connection.
+   * Records that the server asked to slow down, went silent or closed the connection after `replied`
+   * recipients of this transaction, and after that many refusals of this connection: it may limit
+   * each connection.
    */
   #noteFull(replied: number, refusals: number) {
     const recipients = this.#askedBefore + replied
@@ -559,7 +560,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
       const answer = outcomeFor('rcpt', outcome, target.address.text)
-      if (isFailure(outcome)) this.#handleSilence(target, outcome, answer)
+      if (isFailure(outcome)) this.#handleSilence(target, outcome, answer, index)
       else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
       else this.#handleClosing(target, answer, index)
     }
@@ -627,14 +628,18 @@ export class SmtpProbe<Q extends ProbeTarget> {
       const outcome = replies[index] as Reply | ConnectionFailure
       const answer = outcomeFor('rcpt', outcome, target.address.text)
       if (answer.kind === 'no-response') {
-        this.#handleSilence(target, outcome, answer)
+        this.#handleSilence(target, outcome, answer, index)
         continue
       }
       this.#received++
       const { count } = this.#refusals
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
-      if (isTooMany(answer) && this.#handleTooMany(index)) continue
+      if (isTooMany(answer)) {
+        if (this.#handleTooMany(index)) continue
+        // It has taken none in this connection, so it counts those of earlier ones.
+        throttling = answer
+      }
       this.#noteRecipient(target.address.domain.ascii, wireAddress(target.address), answer)
       if (this.#countForOperator(target, answer)) {
         throttling = answer
@@ -670,8 +675,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * Without a reply, the recipient stays pending for the next connection. A reply code that RCPT
    * cannot have ends this session.
    */
-  #handleSilence(target: Q, outcome: Reply | ConnectionFailure, answer: RecipientOutcome) {
-    if (!isFailure(outcome)) this.#resolve(target, answer)
+  #handleSilence(
+    target: Q,
+    outcome: Reply | ConnectionFailure,
+    answer: RecipientOutcome,
+    index: number,
+  ) {
+    if (isFailure(outcome)) this.#noteFull(index, this.#refusals.count)
+    else this.#resolve(target, answer)
     if (!isFailure(outcome) && outcome.code >= 400) return
     this.#failure ??= answer
     this.#end()
