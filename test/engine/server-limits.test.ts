@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
-import { createTestEngine } from '../support/engine.ts'
+import { createTestEngine, mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../support/mx.ts'
 import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
 
@@ -172,6 +172,25 @@ test.each([
     expect(connections).toBeLessThan(connectionsMax)
   },
 )
+
+test('a server with a name for each domain that rejects everyone is one server', async () => {
+  const domains = Array.from({ length: 60 }, (_, n) => `d${n}.test`)
+  let now = () => 0
+  const { many, clock, mx } = createTestEngine({
+    script: harvestGuard(30, 'client')(() => now()),
+    zone: Object.assign({}, ...domains.map(domain => mail(domain, '192.0.2.7'))),
+  })
+  now = () => clock.now()
+  const results = await many(
+    domains.flatMap((domain, n) => [`user1@${domain}`, `${n % 2 ? 'gone' : 'user'}2@${domain}`]),
+  )
+  const accepted = results.filter(({ verdict }) => verdict.reason === 'accepted_email')
+  const rejected = results.filter(({ verdict }) => verdict.reason === 'rejected_email')
+  expect([accepted.length, rejected.length]).toEqual([90, 30])
+  expect(rejected.every(({ email }) => email.startsWith('gone'))).toBe(true)
+  // One for each domain, and one after each pause.
+  expect(mx.sessions.length).toBeLessThan(80)
+})
 
 test.each(['550 5.1.1 No such user', '550 5.7.1 Relaying denied', '552 5.2.2 Disk full'])(
   'a mailbox is unknown at a server that accepts some and then says to everyone: %s',

@@ -16,7 +16,7 @@ const LIMITS_MS = HOUR
 /** How long an accepted recipient is a witness: mailboxes are rarely closed within a day. */
 const WITNESS_MS = DAY
 /**
- * Rejections in a row after which the witness of a host is asked again: one or two are common in
+ * Rejections in a row after which the witness of a server is asked again: one or two are common in
  * any list, and a server that counts them allows more.
  */
 const REJECTED_IN_A_ROW_MAX = 3
@@ -38,11 +38,14 @@ const UNLIMITED: ConnectionCounts = {
   refusals: Number.POSITIVE_INFINITY,
 }
 
-/** The last recipient that a host accepted. */
+/** An IP address with one of its names: servers have several of both, which share their limits. */
+type ServerAddress = { readonly ip: string; readonly host: string }
+
+/** The last recipient that a server accepted. */
 export type Witness = { readonly domain: string; readonly recipient: string }
 
 type KnownWitness = Witness & {
-  /** Recipients that the host has rejected since then. */
+  /** Recipients that the server has rejected since then. */
   rejectedInARow: number
   /** Whether it rejected this one too, now or ever. */
   rejectsAll: boolean
@@ -65,6 +68,7 @@ export class HostHealth {
   readonly #recipientsMax: TtlMap<{ max: number }>
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
+  /** By IP address, and by name for one without an entry. */
   readonly #witnesses: TtlMap<KnownWitness>
 
   constructor(clock: Clock, served: ServedAddresses) {
@@ -187,40 +191,45 @@ export class HostHealth {
     this.#full.set(host, { counts: limits, limits }, LIMITS_MS)
   }
 
-  /** Records that a host accepted a recipient, so that it does not reject everyone. */
-  noteAccepted(host: string, { domain, recipient }: Witness): void {
-    const hasRejectedAll = this.#witnesses.get(host)?.hasRejectedAll ?? false
+  /** Records that a server accepted a recipient, so that it does not reject everyone. */
+  noteAccepted(server: ServerAddress, { domain, recipient }: Witness): void {
+    const hasRejectedAll = this.#witnessOf(server)?.hasRejectedAll ?? false
     const witness = { domain, recipient, rejectedInARow: 0, rejectsAll: false, hasRejectedAll }
-    this.#witnesses.set(host, witness, WITNESS_MS)
+    this.#witnesses.set(server.ip, witness, WITNESS_MS)
+    this.#witnesses.set(server.host, witness, WITNESS_MS)
   }
 
-  noteRejected(host: string): void {
-    const known = this.#witnesses.get(host)
+  noteRejected(server: ServerAddress): void {
+    const known = this.#witnessOf(server)
     if (known !== undefined) known.rejectedInARow++
   }
 
-  /** Records that a host rejected its witness: it rejects everyone. */
-  noteWitnessRejected(host: string): void {
-    const known = this.#witnesses.get(host)
+  /** Records that a server rejected its witness: it rejects everyone. */
+  noteWitnessRejected(server: ServerAddress): void {
+    const known = this.#witnessOf(server)
     if (known === undefined) return
     known.rejectsAll = true
     known.hasRejectedAll = true
   }
 
-  /** Whether a host rejected its witness, and has accepted no one since. */
-  rejectsAll(host: string): boolean {
-    return this.#witnesses.get(host)?.rejectsAll ?? false
+  /** Whether a server rejected its witness, and has accepted no one since. */
+  rejectsAll(server: ServerAddress): boolean {
+    return this.#witnessOf(server)?.rejectsAll ?? false
   }
 
   /**
-   * Returns the witness of a host, to be asked again after so many rejections in a row of a
+   * Returns the witness of a server, to be asked again after so many rejections in a row of a
    * connection, or of several ones; null if there is none, or if these are too few.
    */
-  findWitness(host: string, rejectedInARow: number): Witness | null {
-    const known = this.#witnesses.get(host)
+  findWitness(server: ServerAddress, rejectedInARow: number): Witness | null {
+    const known = this.#witnessOf(server)
     if (known === undefined) return null
     const count = Math.max(rejectedInARow, known.rejectedInARow)
     return count >= (known.hasRejectedAll ? 1 : REJECTED_IN_A_ROW_MAX) ? known : null
+  }
+
+  #witnessOf({ ip, host }: ServerAddress): KnownWitness | undefined {
+    return this.#witnesses.get(ip) ?? this.#witnesses.get(host)
   }
 }
 

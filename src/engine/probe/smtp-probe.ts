@@ -119,7 +119,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
-      if (this.#group.egress.hosts.rejectsAll(this.#opened.host)) await this.#askWitness(false)
+      if (this.#group.egress.hosts.rejectsAll(this.#opened)) await this.#askWitness(false)
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -260,7 +260,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Asks a recipient again that this host has accepted, if it has rejected several since then: after
+   * Asks a recipient again that this server has accepted, if it has rejected several since then: after
    * too many unknown recipients a server may reject everyone for a time.
    */
   async #askWitness(isLast: boolean): Promise<void> {
@@ -276,7 +276,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #findWitness(more = 0): Witness | null {
     if (this.#log.isShown) return null
     const { hosts } = this.#group.egress
-    return hosts.findWitness(this.#opened.host, this.#log.rejectedInARow + more)
+    return hosts.findWitness(this.#opened, this.#log.rejectedInARow + more)
   }
 
   /** Records the reply to a recipient that was accepted earlier. */
@@ -287,18 +287,19 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (answer.kind !== 'rejected') return
     const { hosts } = this.#group.egress
     this.#log.onWitnessRejected()
-    hosts.noteWitnessRejected(this.#opened.host)
+    hosts.noteWitnessRejected(this.#opened)
     if (this.#refusalsAtAcceptance !== null)
       hosts.noteRefusalsMax(this.#opened.host, this.#refusalsAtAcceptance)
     this.#isFull = true
+    this.#opened.permit.throttled(null)
     this.#abandon(REJECTS_ALL)
   }
 
   #noteRecipient(domain: string, recipient: string, answer: RecipientOutcome) {
     const { hosts } = this.#group.egress
-    if (answer.kind === 'rejected') hosts.noteRejected(this.#opened.host)
+    if (answer.kind === 'rejected') hosts.noteRejected(this.#opened)
     if (!this.#log.add(domain, recipient, answer)) return
-    hosts.noteAccepted(this.#opened.host, { domain, recipient })
+    hosts.noteAccepted(this.#opened, { domain, recipient })
     this.#refusalsAtAcceptance = this.#refusals.count
   }
 
