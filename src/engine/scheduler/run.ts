@@ -23,6 +23,7 @@ import type { RouteOptions } from '../verify-options.ts'
 import { DomainBacklog } from './domain-backlog.ts'
 import type { Feed, Refusal, Row, Sink } from './feed.ts'
 import type { PendingRow } from './operator-queue.ts'
+import { OperatorRows } from './operator-rows.ts'
 
 /** What all runs of a scheduler have in common. */
 export type SchedulerOptions = {
@@ -202,18 +203,7 @@ export class Run {
   #inputIdle = false
   /** The error of the feed, which ended its rows. */
   #inputFailure: { readonly error: unknown } | null = null
-  /** Number of rows by operator, with the refused ones that it has asked for. */
-  readonly #sizes = new Map<string, number>()
-  /** Operators of which rows were refused. */
-  readonly #refusing = new Set<string>()
-  /** Operators for which the sink is being asked, and whether rows were refused meanwhile. */
-  readonly #asking = new Map<string, boolean>()
-  /** Rows that are not routed yet, by the operator that has asked for them. */
-  readonly #asked = new Map<Row<unknown>, string>()
-  /** Number of these by operator. */
-  readonly #askedCounts = new Map<string, number>()
-  /** Refused rows by operator, if the sink takes none back. */
-  readonly #parked = new Map<string, Row<unknown>[]>()
+  readonly #operatorRows: OperatorRows
   /** The internal failure that ended the run. */
   #failure: EvError | null = null
   #onCapacity: () => void = () => {}
@@ -242,6 +232,14 @@ export class Run {
     this.#route = { ...options.route, signal: draining.signal }
     this.#patientRoute = { ...this.#route, dnsPause }
     this.#unsubscribe = [ending.done, draining.done, waiting.done, closing.done]
+    this.#operatorRows = new OperatorRows({
+      getRoom: deps.getRoom,
+      countRows: deps.countRows,
+      ask: options.canRefuse ? (operator, room) => sink.drained(operator, room) : null,
+      supply: row => this.#routeAgain(row),
+      draining: draining.signal,
+      fail: error => this.fail('drained of the sink', error),
+    })
   }
 
   /**
@@ -262,8 +260,7 @@ export class Run {
     this.#stopping.abort()
     this.#deps.routing.delete(this)
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    for (const [operator, size] of this.#sizes) this.#deps.countRows(operator, size, -size)
-    this.#sizes.clear()
+    this.#operatorRows.clear()
     for (const { item } of this.#open) this.#tell('refused', () => this.#sink.refused(item, null))
     this.#open.clear()
     if (this.#failure !== null) throw this.#failure
@@ -368,7 +365,7 @@ export class Run {
     this.#deps.routing.add(this)
     for (const row of page) {
       this.#open.add(row)
-      if (row.askedBy !== undefined) this.#asked.set(row, row.askedBy)
+      this.#operatorRows.arrived(row)
       this.#backlog.add(row)
     }
     if (isAlone) return this.#release()
@@ -502,18 +499,14 @@ export class Run {
   #onPrepared(row: Row<unknown>, prepared: PreparedAddress): ProbeTask | null {
     // An abort ends the lookup without an answer.
     if (this.draining.aborted) return null
-    const askedBy = this.#asked.get(row)
-    if (askedBy !== undefined) {
-      this.#asked.delete(row)
-      this.#countAsked(askedBy, -1)
-    }
+    const askedBy = this.#operatorRows.routed(row)
     const task = 'task' in prepared ? prepared.task : null
     if ('task' in prepared) this.#routed(row, prepared.task)
     else {
       this.#active--
       this.#decide(row, prepared.result)
     }
-    if (askedBy !== undefined) this.#askForMore(askedBy)
+    if (askedBy !== null) this.#operatorRows.askForMore(askedBy)
     return task
   }
 
@@ -570,10 +563,10 @@ export class Run {
       pending = this.#withHistory(fresh)
     } catch (error) {
       this.#duplicates.set(key, NO_DUPLICATES)
-      this.#countSize(operator, 1)
+      this.#operatorRows.count(operator, 1)
       return this.handleFault(fresh, error)
     }
-    this.#countSize(operator, 1)
+    this.#operatorRows.count(operator, 1)
     this.#duplicates.set(key, NO_DUPLICATES)
     this.#enqueue(pending)
   }
@@ -604,9 +597,7 @@ export class Run {
   }
 
   #hasNoRoom(operator: string): boolean {
-    const size = this.#sizes.get(operator)
-    if (size === undefined || this.#isFinishing) return false
-    return this.isSelective && this.#deps.getRoom(operator, size) <= 0
+    return !this.#isFinishing && this.isSelective && this.#operatorRows.isFull(operator)
   }
 
   /** Whether it keeps no more rows of an operator than that has room for. */
@@ -614,17 +605,9 @@ export class Run {
     return this.#options.canRefuse || this.#active >= this.#activeMax * ACTIVE_SCARCE_SHARE
   }
 
-  #countSize(operator: string, change: number) {
-    const before = this.#sizes.get(operator) ?? 0
-    const size = before + change
-    if (size === 0) this.#sizes.delete(operator)
-    else this.#sizes.set(operator, size)
-    this.#deps.countRows(operator, before, change)
-  }
-
   /** Whether rows of an operator wait until it has room. */
   isRefusing(operator: string): boolean {
-    return this.#refusing.has(operator)
+    return this.#operatorRows.isRefusing(operator)
   }
 
   #giveBack(row: Row<unknown>, refusal: Refusal) {
@@ -633,75 +616,17 @@ export class Run {
 
   /** Gives a row back, or keeps it as a text, until its operator has room. */
   #refuse(row: Row<unknown>, task: ProbeTask) {
-    const operator = task.operator.name
-    this.#refusing.add(operator)
-    if (this.#asking.has(operator)) this.#asking.set(operator, true)
-    if (this.#options.canRefuse) return this.#giveBack(row, { task, isElsewhere: false })
-    const parked = this.#parked.get(operator)
-    if (parked === undefined) this.#parked.set(operator, [row])
-    else parked.push(row)
+    const isGivenBack = this.#operatorRows.refuse(task.operator.name, row)
+    if (isGivenBack) this.#giveBack(row, { task, isElsewhere: false })
   }
 
   /** Takes a row out of the queue of its operator, which is paused and needs few of them. */
   refuseQueued(pending: Pending) {
     const { task, row } = pending
     const duplicates = this.#take(pending)
-    this.#countSize(task.operator.name, -1)
+    this.#operatorRows.count(task.operator.name, -1)
     this.#refuse(row, task)
     for (const row of duplicates) this.#routeAgain(row)
-  }
-
-  /** Asks for refused rows of an operator if half of its room is free. */
-  #askForMore(operator: string) {
-    if (!this.#refusing.has(operator) || this.#asking.has(operator)) return
-    const size = this.#sizes.get(operator) ?? 0
-    const room = this.#deps.getRoom(operator, size)
-    if (size > room) return
-    let asked: number | Promise<number> = 0
-    const ask = () => {
-      asked = this.#options.canRefuse
-        ? this.#sink.drained(operator, room)
-        : this.#unpark(operator, room)
-    }
-    if (this.#tell('drained', ask)) this.#awaitAsked(operator, asked)
-  }
-
-  #awaitAsked(operator: string, asked: number | Promise<number>) {
-    if (typeof asked === 'number') return this.#onAsked(operator, asked)
-    this.#asking.set(operator, false)
-    asked
-      .then(count => {
-        const hasRefused = this.#asking.get(operator) ?? false
-        this.#asking.delete(operator)
-        if (count === 0 && hasRefused) this.#askForMore(operator)
-        else this.#onAsked(operator, count)
-      })
-      .catch(error => this.fail('drained of the sink', error))
-  }
-
-  /** The feed supplies this number of rows again. */
-  #onAsked(operator: string, count: number) {
-    if (this.draining.aborted) return
-    if (count > 0) this.#countAsked(operator, count)
-    else if (!this.#askedCounts.has(operator)) this.#refusing.delete(operator)
-  }
-
-  #countAsked(operator: string, change: number) {
-    const count = (this.#askedCounts.get(operator) ?? 0) + change
-    if (count === 0) this.#askedCounts.delete(operator)
-    else this.#askedCounts.set(operator, count)
-    this.#countSize(operator, change)
-  }
-
-  #unpark(operator: string, room: number): number {
-    const parked = this.#parked.get(operator) ?? []
-    const rows = parked.splice(0, room)
-    if (parked.length === 0) this.#parked.delete(operator)
-    for (const row of rows) {
-      this.#asked.set(row, operator)
-      this.#routeAgain(row)
-    }
-    return rows.length
   }
 
   #enqueue(pending: Pending, isRetry = false) {
@@ -709,7 +634,7 @@ export class Run {
     try {
       // Retries that were delayed together return together, so they gather even at the end of the
       // input.
-      const isComplete = this.#isAllRouted && !this.#refusing.has(pending.task.operator.name)
+      const isComplete = this.#isAllRouted && !this.isRefusing(pending.task.operator.name)
       this.#deps.enqueue(pending, isRetry || !isComplete)
     } catch (error) {
       this.handleFault(pending, error)
@@ -725,8 +650,8 @@ export class Run {
   #dispatchAll() {
     if (!this.#isAllRouted) return
     this.#deps.routing.delete(this)
-    for (const operator of this.#sizes.keys()) {
-      if (!this.#refusing.has(operator)) this.#deps.markRunReady(this, operator)
+    for (const operator of this.#operatorRows.operators) {
+      if (!this.isRefusing(operator)) this.#deps.markRunReady(this, operator)
     }
   }
 
@@ -828,8 +753,8 @@ export class Run {
   }
 
   #onLeft({ task: { operator } }: Pending) {
-    this.#countSize(operator.name, -1)
-    this.#askForMore(operator.name)
+    this.#operatorRows.count(operator.name, -1)
+    this.#operatorRows.askForMore(operator.name)
   }
 
   /** Removes the entry of an address in flight and returns its duplicates. */
@@ -865,7 +790,7 @@ export class Run {
   }
 
   /** Calls a method of the sink. Returns false if it throws, which ends the run. */
-  #tell(method: 'decided' | 'postponed' | 'refused' | 'drained', call: () => void): boolean {
+  #tell(method: 'decided' | 'postponed' | 'refused', call: () => void): boolean {
     try {
       call()
       return true
