@@ -520,7 +520,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
     const isCut = !this.#isPatient || this.#signal.aborted
-    const isBrief = answer.why === 'timeout' && isCut
+    const isBrief = isCut && answer.why === 'timeout' && answer.stage !== 'connect'
     hosts.failed(this.#plan.key, { answer, isLost, isBrief })
   }
 
