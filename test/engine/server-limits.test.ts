@@ -192,6 +192,29 @@ test('a server with a name for each domain that rejects everyone is one server',
   expect(mx.sessions.length).toBeLessThan(80)
 })
 
+test('rejections by one of two equal hosts that rejects everyone do not count', async () => {
+  const { many } = createTestEngine({
+    zone: {
+      'two.test': {
+        MX: [
+          [10, 'mx1.two.test'],
+          [10, 'mx2.two.test'],
+        ],
+      },
+      'mx1.two.test': { A: ['192.0.2.1'] },
+      'mx2.two.test': { A: ['192.0.2.2'] },
+    },
+    script: {
+      answer: (line, { to }) =>
+        isRcpt(line) && to.ip === '192.0.2.2' ? '550 5.7.1 Relaying denied' : answerRcpt(line),
+    },
+  })
+  const results = await many(ADDRESSES.map(address => address.replace('a.test', 'two.test')))
+  const rejected = results.filter(({ verdict }) => verdict.class === 'undeliverable')
+  expect(rejected.filter(({ email }) => email.startsWith('user'))).toEqual([])
+  expect(rejected).toHaveLength(40)
+})
+
 test.each(['550 5.1.1 No such user', '550 5.7.1 Relaying denied', '552 5.2.2 Disk full'])(
   'a mailbox is unknown at a server that accepts some and then says to everyone: %s',
   async reply => {

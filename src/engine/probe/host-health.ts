@@ -38,8 +38,11 @@ const UNLIMITED: ConnectionCounts = {
   refusals: Number.POSITIVE_INFINITY,
 }
 
-/** An IP address with one of its names: servers have several of both, which share their limits. */
-type ServerAddress = { readonly ip: string; readonly host: string }
+/**
+ * The names under which a server is known, the most specific first: its IP address, its host name, and
+ * the hosts of the same preference. They usually share their limits and their mailboxes.
+ */
+export type ServerKeys = readonly string[]
 
 /** The last recipient that a server accepted. */
 export type Witness = { readonly domain: string; readonly recipient: string }
@@ -68,7 +71,6 @@ export class HostHealth {
   readonly #recipientsMax: TtlMap<{ max: number }>
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
-  /** By IP address, and by name for one without an entry. */
   readonly #witnesses: TtlMap<KnownWitness>
 
   constructor(clock: Clock, served: ServedAddresses) {
@@ -192,20 +194,19 @@ export class HostHealth {
   }
 
   /** Records that a server accepted a recipient, so that it does not reject everyone. */
-  noteAccepted(server: ServerAddress, { domain, recipient }: Witness): void {
+  noteAccepted(server: ServerKeys, { domain, recipient }: Witness): void {
     const hasRejectedAll = this.#witnessOf(server)?.hasRejectedAll ?? false
     const witness = { domain, recipient, rejectedInARow: 0, rejectsAll: false, hasRejectedAll }
-    this.#witnesses.set(server.ip, witness, WITNESS_MS)
-    this.#witnesses.set(server.host, witness, WITNESS_MS)
+    for (const key of server) this.#witnesses.set(key, witness, WITNESS_MS)
   }
 
-  noteRejected(server: ServerAddress): void {
+  noteRejected(server: ServerKeys): void {
     const known = this.#witnessOf(server)
     if (known !== undefined) known.rejectedInARow++
   }
 
   /** Records that a server rejected its witness: it rejects everyone. */
-  noteWitnessRejected(server: ServerAddress): void {
+  noteWitnessRejected(server: ServerKeys): void {
     const known = this.#witnessOf(server)
     if (known === undefined) return
     known.rejectsAll = true
@@ -213,7 +214,7 @@ export class HostHealth {
   }
 
   /** Whether a server rejected its witness, and has accepted no one since. */
-  rejectsAll(server: ServerAddress): boolean {
+  rejectsAll(server: ServerKeys): boolean {
     return this.#witnessOf(server)?.rejectsAll ?? false
   }
 
@@ -221,15 +222,19 @@ export class HostHealth {
    * Returns the witness of a server, to be asked again after so many rejections in a row of a
    * connection, or of several ones; null if there is none, or if these are too few.
    */
-  findWitness(server: ServerAddress, rejectedInARow: number): Witness | null {
+  findWitness(server: ServerKeys, rejectedInARow: number): Witness | null {
     const known = this.#witnessOf(server)
     if (known === undefined) return null
     const count = Math.max(rejectedInARow, known.rejectedInARow)
     return count >= (known.hasRejectedAll ? 1 : REJECTED_IN_A_ROW_MAX) ? known : null
   }
 
-  #witnessOf({ ip, host }: ServerAddress): KnownWitness | undefined {
-    return this.#witnesses.get(ip) ?? this.#witnesses.get(host)
+  #witnessOf(server: ServerKeys): KnownWitness | undefined {
+    for (const key of server) {
+      const known = this.#witnesses.get(key)
+      if (known !== undefined) return known
+    }
+    return undefined
   }
 }
 

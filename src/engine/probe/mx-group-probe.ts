@@ -15,9 +15,16 @@ import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import { Dialogue } from './dialogue.ts'
 import type { Timeouts } from './egress.ts'
+import type { ServerKeys } from './host-health.ts'
 import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
-import { catchAllKey, hostsAt, type MxGroupPlan, type ProbeTarget } from './mx-groups.ts'
+import {
+  catchAllKey,
+  hostsAt,
+  type MxGroupPlan,
+  type ProbeTarget,
+  serverKeys,
+} from './mx-groups.ts'
 import {
   type HeldConnection,
   type OpenFailure,
@@ -540,6 +547,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   catchAllKey(target: Q, host: string | null): string {
     return catchAllKey(target, this.operator, host)
+  }
+
+  serverKeys(host: string, ip: string): ServerKeys {
+    return serverKeys(this.#plan.route, host, ip)
   }
 
   get transactionMax(): number {

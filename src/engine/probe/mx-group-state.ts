@@ -4,7 +4,7 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
 import type { ProbeDeps, Timeouts } from './egress.ts'
-import type { HostHealth } from './host-health.ts'
+import type { HostHealth, ServerKeys } from './host-health.ts'
 import type { ProbeTarget } from './mx-groups.ts'
 import type { OutboundReachability } from './outbound-reachability.ts'
 import type { ProbeOptions } from './probe-options.ts'
@@ -46,6 +46,7 @@ export type MxGroupState<Q extends ProbeTarget> = {
   /** Whether the domain of a target is a catch-all, as far as known before any probe. */
   catchAllOf(target: Q): boolean | null
   catchAllKey(target: Q, host: string | null): string
+  serverKeys(host: string, ip: string): ServerKeys
   reduceBatchSize(max: number): void
   isRefused(batch: readonly Q[]): boolean
   notBlocked(target: Q): void

@@ -11,7 +11,7 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { ConnectionCounts, Witness } from './host-health.ts'
+import type { ConnectionCounts, ServerKeys, Witness } from './host-health.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -64,6 +64,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
   readonly #opened: OpenSession
   readonly #session: Session
+  readonly #server: ServerKeys
   readonly #log: RecipientLog
   readonly #catchAllProbe: CatchAllProbe<Q>
   readonly #startedAt: number
@@ -101,6 +102,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#group = group
     this.#opened = opened
     this.#session = opened.session
+    this.#server = group.serverKeys(opened.host, opened.ip)
     this.#log = log
     this.#catchAllProbe = new CatchAllProbe(group, opened, log, {
       inBatch: to => this.#rcpt(to),
@@ -119,7 +121,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
-      if (this.#group.egress.hosts.rejectsAll(this.#opened)) await this.#askWitness(false)
+      if (this.#group.egress.hosts.rejectsAll(this.#server)) await this.#askWitness(false)
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -276,7 +278,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #findWitness(more = 0): Witness | null {
     if (this.#log.isShown) return null
     const { hosts } = this.#group.egress
-    return hosts.findWitness(this.#opened, this.#log.rejectedInARow + more)
+    return hosts.findWitness(this.#server, this.#log.rejectedInARow + more)
   }
 
   /** Records the reply to a recipient that was accepted earlier. */
@@ -287,7 +289,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (answer.kind !== 'rejected') return
     const { hosts } = this.#group.egress
     this.#log.onWitnessRejected()
-    hosts.noteWitnessRejected(this.#opened)
+    hosts.noteWitnessRejected(this.#server)
     if (this.#refusalsAtAcceptance !== null)
       hosts.noteRefusalsMax(this.#opened.host, this.#refusalsAtAcceptance)
     this.#isFull = true
@@ -297,9 +299,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   #noteRecipient(domain: string, recipient: string, answer: RecipientOutcome) {
     const { hosts } = this.#group.egress
-    if (answer.kind === 'rejected') hosts.noteRejected(this.#opened)
+    if (answer.kind === 'rejected') hosts.noteRejected(this.#server)
     if (!this.#log.add(domain, recipient, answer)) return
-    hosts.noteAccepted(this.#opened, { domain, recipient })
+    hosts.noteAccepted(this.#server, { domain, recipient })
     this.#refusalsAtAcceptance = this.#refusals.count
   }
 
