@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
-import { HANG_UP, type MxSays, type MxScript } from '../support/mx.ts'
+import { HANG_UP, type MxSays, type MxScript, type MxSession } from '../support/mx.ts'
 import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
 
 const isRcpt = (line: string) => line.startsWith('RCPT')
@@ -136,6 +136,52 @@ test('a limit of TLS sessions per minute is a pause, and no demand for TLS that 
   expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
   expect(minutes).toBeLessThan(60)
 })
+
+const TOO_MANY_TLS = '421 4.7.0 mx.a.test Error: too many new TLS sessions from [192.0.2.1]'
+// Postfix performs the handshake, then says 421, which the reset of the connection may overtake.
+test.each<[string, number, (session: MxSession) => MxSays]>([
+  ['421 from the first one on', 0, () => TOO_MANY_TLS],
+  ['421', 2, () => TOO_MANY_TLS],
+  ['a close', 2, () => HANG_UP],
+  [
+    'a reset',
+    2,
+    ({ reset }) => {
+      reset()
+      return null
+    },
+  ],
+])(
+  'TLS sessions beyond a rate that end after the handshake are a pause: %s',
+  async (_, max, end) => {
+    const { accepted, rejected, minutes } = await verifyList(now => {
+      let firstAt: number | null = null
+      let times: number[] = []
+      let isOver = false
+      const over = new Set<MxSession>()
+      return {
+        secure: () => {
+          firstAt ??= now()
+          times = [...times.filter(at => at > now() - MINUTE), now()]
+          isOver = times.length > (now() - firstAt < MINUTE ? max : 2)
+        },
+        answer: (line, session) => {
+          const isSecured = session.lines.includes('STARTTLS')
+          if (line.startsWith('EHLO') && !isSecured)
+            return '250-mx.a.test\n250-PIPELINING\n250 STARTTLS'
+          if (line.startsWith('EHLO') && isOver) over.add(session)
+          if (over.has(session)) return end(session)
+          if (line === 'STARTTLS') return '220 2.0.0 Ready to start TLS'
+          if (line.startsWith('MAIL') && !isSecured)
+            return '530 5.7.0 Must issue a STARTTLS command first'
+          return isRcpt(line) ? replyTo(line) : undefined
+        },
+      }
+    })
+    expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+    expect(minutes).toBeLessThan(60)
+  },
+)
 
 /** Says that no one exists, for ten minutes after `max` unknown recipients, or to the connection. */
 const harvestGuard =

@@ -90,11 +90,16 @@ export class HostHealth {
     connection.once('close', () => this.#countConnection(ip, -1))
   }
 
+  /** Records that the address began to serve us over a connection. */
+  served(ip: string, connection: Duplex): void {
+    this.#served.add(ip)
+    connection.once('close', () => this.#served.add(ip))
+  }
+
   #countConnection(ip: string, change: 1 | -1) {
     const count = (this.#connections.get(ip) ?? 0) + change
     if (count === 0) this.#connections.delete(ip)
     else this.#connections.set(ip, count)
-    this.#served.add(ip)
   }
 
   /** Whether a connection to an address is open. */
@@ -102,7 +107,7 @@ export class HostHealth {
     return this.#connections.has(ip)
   }
 
-  /** Whether a connection to an address was open recently, through any egress. */
+  /** Whether an address served us recently, through any egress. */
   hasServed(ip: string): boolean {
     return this.#served.has(ip)
   }

@@ -49,7 +49,7 @@ export type OpenFailure = {
   readonly cutShort: boolean
   /** False if nothing was dialed because the addresses had failed recently. */
   readonly asked: boolean
-  /** True if an address that failed had served us recently. */
+  /** True if an address that failed, or that closed the connection, had served us recently. */
   readonly isLost: boolean
   /** True if an address served another connection when it refused this one of a list. */
   readonly isOneTooMany: boolean
@@ -219,7 +219,10 @@ class SessionOpener {
     try {
       const answer = await this.#introduce(session, host)
       this.#noteSilence(ip, answer)
-      if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
+      if (answer === null) {
+        this.#egress.hosts.served(ip, socket)
+        return { session, host, ip, connectMs: this.#ageMs, permit }
+      }
       this.note(answer, host, ip)
       if (answer.kind === 'deferred') permit.throttled(answer.retryAfterMs)
       // The next host is dialed only after this connection is closed.
@@ -233,14 +236,19 @@ class SessionOpener {
     }
   }
 
-  /** A list waits so long that an address without a greeting counts as down, as if not connected. */
+  /**
+   * Notes an address that says nothing. A list waits so long that it counts as down, as if it had not
+   * accepted the connection.
+   */
   #noteSilence(ip: string, answer: RecipientOutcome | null) {
     const { signal, timeouts } = this.#options
     const { hosts } = this.#egress
+    const isLost = (answer?.why === 'timeout' || answer?.why === 'closed') && hosts.hasServed(ip)
+    this.#isLost ||= isLost
     if (answer?.why !== 'timeout') return hosts.markReachable(ip)
     const isOurs = signal.aborted || wasSuspended(this.#deps.clock, this.#startedAt)
     if (!isOurs && timeouts === this.#deps.timeouts.list)
-      hosts.failed(ip, { answer, isLost: false, isBrief: false })
+      hosts.failed(ip, { answer, isLost, isBrief: false })
   }
 
   /** Keeps the most significant outcome: a server's reply ranks above a missing one. */

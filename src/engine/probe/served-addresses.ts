@@ -8,7 +8,7 @@ const ADDRESSES_MAX = 20_000
  */
 const SERVED_MS = 15 * MINUTE
 
-/** The IP addresses to which a connection was open recently, through any egress. */
+/** The IP addresses that answered EHLO recently, through any egress, or had such a connection open. */
 export class ServedAddresses {
   readonly #addresses: TtlMap<object>
 

@@ -537,10 +537,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#tlsUnavailable = true
     // After a TLS handshake with a failed EHLO the session cannot continue.
     if (this.#session.secured) this.#end()
-    if (failure.kind === 'no-response') this.#failure = failure
-    if (failure.kind !== 'deferred' || failure.stage !== 'starttls') return false
-    this.#abandon(failure)
-    return true
+    if (failure.kind === 'deferred') {
+      this.#abandon(failure)
+      return true
+    }
+    if (failure.kind !== 'no-response') return false
+    this.#failure = failure
+    // The server can do TLS, so the next connection starts with it.
+    return this.#session.secured
   }
 
   /** Ends this session; unanswered targets are retried on a new connection with other settings. */

@@ -99,6 +99,8 @@ export class Connection {
   #writeBuffer = ''
   #bytesLeft = READ_BYTES_MIN
   #broken: ConnectionFailure | null = null
+  /** A 421 that no command had asked for. */
+  #farewell: Reply | null = null
   /** One timer serves the session and all replies; it rarely fires before the session is over. */
   #cancelTimer: (() => void) | null = null
   /** When the timer fires, monotonic ms. */
@@ -179,7 +181,7 @@ export class Connection {
   }
 
   #submit(stage: Stage, line: string, pipelined: boolean, resolve: PendingReply['resolve']) {
-    if (this.#broken !== null) return resolve({ ...this.#broken, stage })
+    if (this.#broken !== null) return resolve(this.#failureOf(this.#broken, stage))
     if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'QUIT was sent' })
     this.#enqueue(line, { stage, sent: false, quitTimeoutMs: null, resolve }, pipelined)
   }
@@ -360,9 +362,9 @@ export class Connection {
       // A server may send an unsolicited 421 and close (RFC 5321 §3.8); anything else is out of
       // step.
       const detail = 'an unsolicited reply'
-      return void (reply.code === 421
-        ? this.#break('closed', detail)
-        : this.#breakOutOfStep(detail))
+      if (reply.code !== 421) return void this.#breakOutOfStep(detail)
+      this.#farewell = reply
+      return void this.#break('closed', detail)
     }
     if (pending.quitTimeoutMs !== null) return this.#readQuitReply(reply)
     if (this.#hasPipelined && !isPossible(pending, reply.code)) {
@@ -425,9 +427,19 @@ export class Connection {
     for (const { pending } of this.#sendQueue) unanswered.push(pending)
     this.#pending = []
     this.#sendQueue = []
-    for (const { stage, resolve } of unanswered) resolve({ ...this.#broken, stage })
+    for (const { stage, resolve } of unanswered) resolve(this.#failureOf(this.#broken, stage))
     close()
     return this.#broken
+  }
+
+  /**
+   * Returns what a command without a reply gets. A 421 that arrives before EHLO answers it: Postfix
+   * sends one after the TLS handshake to a client that has had too many.
+   */
+  #failureOf(broken: ConnectionFailure, stage: Stage): Reply | ConnectionFailure {
+    const farewell = stage === 'ehlo' ? this.#farewell : null
+    this.#farewell = null
+    return farewell ?? { ...broken, stage }
   }
 
   #listen(socket: Duplex) {

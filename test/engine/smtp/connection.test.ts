@@ -219,6 +219,15 @@ describe('failures', () => {
     expect(await session.mail('')).toMatchObject({ broken: 'closed' })
   })
 
+  test('a 421 that arrives before EHLO answers it', async () => {
+    const { session, say } = talk()
+    const greeting = session.greeting()
+    await say('220 mx.test ESMTP', '421 4.7.0 Error: too many new TLS sessions')
+    await greeting
+    expect(await session.ehlo('probe.test')).toMatchObject({ code: 421, enhanced: '4.7.0' })
+    await staysBroken(session)
+  })
+
   test('a second reply in one packet is never matched with a command sent later', async () => {
     const { session, writes, say } = await greeted()
     const outcomes = [session.mail(''), session.rcpt('a@a.test'), session.rcpt('b@a.test')]
