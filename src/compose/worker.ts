@@ -47,6 +47,8 @@ export type WorkDeps = {
   readonly lists: ListLoader
   /** Tests pass shorter ones. */
   readonly timings?: Timings
+  /** Tests pass one that shares connections. */
+  readonly openDatabase?: typeof openDatabase
 }
 
 /** The background services that process jobs. */
@@ -126,7 +128,8 @@ export async function composeWork(
   const { timings = DEFAULT_TIMINGS } = deps
   checkTimings(timings)
   const clock = externalDeps.clock ?? systemClock
-  const database = await openDatabase(deps.databaseUrl, clock, {
+  const open = deps.openDatabase ?? openDatabase
+  const database = await open(deps.databaseUrl, clock, {
     timings: timings.pool,
     connections: config.databaseConnections - QUEUE_CONNECTIONS,
   })

@@ -123,6 +123,7 @@ export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail)
         timings,
         role: 'worker' as const,
         lists: openLists(listFiles(config)),
+        openDatabase: openServer,
       },
     )
     joined.push(services)
