@@ -10,7 +10,7 @@ import { RecipientLog } from '../learned-replies/recipient-log.ts'
 import { softwareIn } from '../learned-replies/server-software.ts'
 import type { RateController } from '../rate-control/controller.ts'
 import { type ConnectionPermit, releaseAll } from '../rate-control/permit-queue.ts'
-import { getUncertainty, type RecipientOutcome } from '../smtp/classify-reply.ts'
+import { getUncertainty, type RecipientOutcome, type Stage } from '../smtp/classify-reply.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import { Dialogue } from './dialogue.ts'
@@ -134,6 +134,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   /** The most recipients per transaction that the operator and this host are known to accept. */
   #transactionMax: number
   #dialogue = new Dialogue(false, null)
+  /** True after a long wait for a greeting or for the reply to EHLO: the next wait is short. */
+  #wasSilent = false
   /** When the last connection was started, monotonic ms. */
   #startedAt = Number.NEGATIVE_INFINITY
 
@@ -205,6 +207,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
         const isCut = this.options.drain.aborted
         if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure, facts.isLost)
+        this.#wasSilent = failure?.why === 'timeout' && isBeforeMail(failure.stage)
         if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
         if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
           this.resolveRemaining(failure ?? NO_RESULT, facts)
@@ -223,7 +226,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   get timeouts(): Timeouts {
     const { awaited, list } = this.egress.deps.timeouts
-    return this.#isPatient ? list : awaited
+    return this.#isPatient && !this.#wasSilent ? list : awaited
   }
 
   #permits(stop: AbortSignal): ConnectionPermits {
@@ -665,6 +668,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     for (const target of targets) this.resolve(target, answer, facts)
   }
 }
+
+const isBeforeMail = (stage: Stage) => stage === 'greeting' || stage === 'ehlo'
 
 /** Keeps an earlier acceptance of the recipient, whatever the result of the catch-all test. */
 function orAccepted({ accepted }: ProbeTarget, probed: ProbeResult): ProbeResult {
