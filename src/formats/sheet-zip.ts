@@ -22,7 +22,10 @@ const MTIME = new Date('1980-01-01T00:00:00Z')
 /** Three times as fast as the default, for files that are a quarter larger. */
 const COMPRESSION_LEVEL = 1
 
-/** Returns the bytes of a workbook, which are produced as they are read. */
+/**
+ * Returns the bytes of a workbook, which are produced as they are read. An error of the rows is
+ * thrown to the reader.
+ */
 export function zipSheet(sheet: Readable): Readable {
   const zip = new ZipFile()
   const output = zip.outputStream as Readable
@@ -30,7 +33,10 @@ export function zipSheet(sheet: Readable): Readable {
   for (const [name, text] of Object.entries(PARTS)) zip.addBuffer(Buffer.from(text), name, options)
   zip.addReadStream(sheet, 'xl/worksheets/sheet1.xml', options)
   zip.end()
-  zip.on('error', error => output.destroy(error))
+  // An error that nothing listens to ends the process. yazl does not listen to the rows, and the
+  // reader does not listen before its first read.
+  for (const part of [zip, sheet]) part.on('error', error => output.destroy(error))
+  output.on('error', () => {})
   output.on('close', () => sheet.destroy())
   return output
 }

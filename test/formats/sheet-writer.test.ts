@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Value } from '../../src/csv/csv.ts'
 import { createSheetWriter } from '../../src/formats/sheet-writer.ts'
@@ -35,6 +36,14 @@ test('a workbook has the header, the original columns and the added ones', async
       ['x'],
     ],
   })
+})
+
+test('an error of the rows is thrown to the reader, also before its first read', async () => {
+  const rows = Readable.from([])
+  const output = zipSheet(rows)
+  rows.destroy(new Error('the rows changed'))
+  await setImmediate()
+  await expect(buffer(output)).rejects.toThrow('the rows changed')
 })
 
 test.each(['=1+1', '+1+1', '-1+1', '@SUM(1;1)', "=cmd|'/C calc'!A0", '\t=1+1', '＝1+1'])(

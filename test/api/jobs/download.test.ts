@@ -356,19 +356,22 @@ describe('a download', () => {
     expect(emails).toEqual(texts)
   })
 
-  test('of a job that is deleted meanwhile is aborted, not completed', async () => {
-    const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
-    const { path, request, lines } = await createSimulatedList(texts)
-    const { body } = await request(`${path}/download`)
-    const reader = (body as ReadableStream<Uint8Array>).getReader()
-    await reader.read()
-    await request(path, { method: 'DELETE' })
-    const rest = (async () => {
-      while (!(await reader.read()).done);
-    })()
-    await expect(rest).rejects.toThrow(/changed while its results were read/)
-    expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'response aborted' })
-  })
+  test.each(['csv', 'xlsx', 'json', 'ndjson'])(
+    'as %s of a job that is deleted meanwhile is aborted, not completed',
+    async format => {
+      const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
+      const { path, request, lines } = await createSimulatedList(texts)
+      const { body } = await request(`${path}/download?format=${format}`)
+      const reader = (body as ReadableStream<Uint8Array>).getReader()
+      await reader.read()
+      await request(path, { method: 'DELETE' })
+      const rest = (async () => {
+        while (!(await reader.read()).done);
+      })()
+      await expect(rest).rejects.toThrow(/changed while its results were read/)
+      expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'response aborted' })
+    },
+  )
 
   test('that is not read is dropped after a minute, one that is read slowly is not', async () => {
     const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
