@@ -219,6 +219,21 @@ test.each([
   },
 )
 
+test('a connection that is closed after rejections makes the next one ask first', async () => {
+  const { accepted, connections } = await verifyList(now => {
+    const { answer } = harvestGuard(8, 'client')(now)
+    return {
+      answer: (line, session) => {
+        const taken = session.lines.filter(isRcpt).length
+        return isRcpt(line) && taken > 6 ? '421 4.7.0 Closing' : answer?.(line, session)
+      },
+    }
+  })
+  // Those of the connections in which it began cannot be known.
+  expect(accepted).toBeGreaterThan(140)
+  expect(connections).toBeLessThan(90)
+})
+
 test('a server with a name for each domain that rejects everyone is one server', async () => {
   const domains = Array.from({ length: 60 }, (_, n) => `d${n}.test`)
   let now = () => 0

@@ -50,8 +50,7 @@ export type Witness = { readonly domain: string; readonly recipient: string }
 type KnownWitness = Witness & {
   /** Recipients that the server has rejected since then. */
   rejectedInARow: number
-  /** Whether it rejected this one too, now or ever. */
-  rejectsAll: boolean
+  /** Whether it ever rejected its witness, too. */
   hasRejectedAll: boolean
 }
 
@@ -201,8 +200,13 @@ export class HostHealth {
   /** Records that a server accepted a recipient, so that it does not reject everyone. */
   noteAccepted(server: ServerKeys, { domain, recipient }: Witness): void {
     const hasRejectedAll = this.#witnessOf(server)?.hasRejectedAll ?? false
-    const witness = { domain, recipient, rejectedInARow: 0, rejectsAll: false, hasRejectedAll }
+    const witness = { domain, recipient, rejectedInARow: 0, hasRejectedAll }
     for (const key of server) this.#witnesses.set(key, witness, WITNESS_MS)
+  }
+
+  /** Forgets the witness of a connection whose replies did not belong to their commands. */
+  forgetWitness(server: ServerKeys): void {
+    for (const key of server) this.#witnesses.delete(key)
   }
 
   noteRejected(server: ServerKeys): void {
@@ -213,14 +217,7 @@ export class HostHealth {
   /** Records that a server rejected its witness: it rejects everyone. */
   noteWitnessRejected(server: ServerKeys): void {
     const known = this.#witnessOf(server)
-    if (known === undefined) return
-    known.rejectsAll = true
-    known.hasRejectedAll = true
-  }
-
-  /** Whether a server rejected its witness, and has accepted no one since. */
-  rejectsAll(server: ServerKeys): boolean {
-    return this.#witnessOf(server)?.rejectsAll ?? false
+    if (known !== undefined) known.hasRejectedAll = true
   }
 
   /**

@@ -370,7 +370,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     const intercepted = reachability.interceptedOutcome
     const isGenuine = isInStep && intercepted === null
     if (isGenuine) log.conclude()
-    probe.concludeTests(isGenuine)
+    probe.conclude(isGenuine)
     if (log.hasRefusals && isGenuine && !this.options.single) await this.#otherTests(log)
     this.#withheld = null
     const retried = await withheld.conclude(opened.session.inStep, this.#signal, one => {

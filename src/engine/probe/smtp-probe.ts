@@ -121,7 +121,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
-      if (this.#group.egress.hosts.rejectsAll(this.#server)) await this.#askWitness(false)
+      await this.#askWitness(false)
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -205,9 +205,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return this.#session.quit(this.#session.offersPipelining ? QUIT_TIMEOUT_MS : 0)
   }
 
-  /** Ends the catch-all tests that only the end of the session explains. */
-  concludeTests(isInStep: boolean): void {
+  /**
+   * Ends the catch-all tests that only the end of the session explains; `isInStep`: its replies are
+   * valid, and so is the recipient that was accepted.
+   */
+  conclude(isInStep: boolean): void {
     this.#catchAllProbe.conclude(isInStep)
+    if (isInStep || this.#refusalsAtAcceptance === null) return
+    this.#group.egress.hosts.forgetWitness(this.#server)
   }
 
   #canContinue(): boolean {
