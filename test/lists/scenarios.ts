@@ -66,6 +66,19 @@ function greylisting() {
   })
 }
 
+/** Says for ten minutes that no one exists, after `max` unknown recipients. */
+function harvestGuard(clock: Clock, max: number) {
+  let count = 0
+  let until = Number.NEGATIVE_INFINITY
+  return toRecipients(recipient => {
+    if (clock.now() < until) return NO
+    if (answer(recipient) === YES) return YES
+    count++
+    if (count % max === 0) until = clock.now() + 10 * MINUTE
+    return NO
+  })
+}
+
 /** Takes `ms` for each reply to RCPT. */
 const slow = (clock: Clock, ms: number) => async (line: string) => {
   const recipient = recipientOf(line)
@@ -522,6 +535,15 @@ export const SCENARIOS: readonly ListScenario[] = [
       expect(mail.tookMs()).toBeGreaterThan(20 * SECOND)
       expect(mail.tookMs()).toBeLessThan(5 * MINUTE)
     },
+  },
+  {
+    name: 'at a server that rejects everyone after ten unknown recipients is verified in its pauses',
+    ...plain(people(48, 'a.test'), {}),
+    mail: clock => ({ zone: separate('a.test'), servers: () => harvestGuard(clock, 10) }),
+    // One of them after each pause.
+    asks: { max: 8 },
+    connectionsMax: 40,
+    waits: true,
   },
   {
     name: 'of which a server loses a reply is verified again over another connection',
