@@ -13,7 +13,7 @@ const DOWN_MS = MINUTE
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host, or its transactions or connections stay limited. */
 const LIMITS_MS = HOUR
-/** How long an accepted recipient is a witness: mailboxes are rarely closed within a day. */
+/** How long an accepted recipient is asked again: mailboxes are rarely closed within a day. */
 const WITNESS_MS = DAY
 /**
  * Rejections in a row after which the witness of a server is asked again: one or two are common in
@@ -209,6 +209,7 @@ export class HostHealth {
     for (const key of server) this.#witnesses.delete(key)
   }
 
+  /** Counts a rejection by a server that has a witness. */
   noteRejected(server: ServerKeys): void {
     const known = this.#witnessOf(server)
     if (known !== undefined) known.rejectedInARow++

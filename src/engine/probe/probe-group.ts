@@ -32,7 +32,8 @@ import { alternativeEgress, type Outcome } from './retry-policy.ts'
  *    that its replies were in step.
  * 4. `openSession` looks up the hosts in order of preference, acquires the permits of an address,
  *    dials it, and sends EHLO and, if it must, STARTTLS.
- * 5. `SmtpProbe` runs the transactions of one session, and `CatchAllProbe` its random recipients.
+ * 5. `SmtpProbe` runs the transactions of one session, and `CatchAllProbe` its random recipients. After
+ *    several rejections in a row it asks for an accepted recipient again, before they are believed.
  * 6. Each answer comes back to `ProbeGroup.probed` as a `ProbeResult`, which caches it and decides:
  *    another attempt (the hosts of the next operator; for a single verification another egress, or the
  *    same again after a failure of this process), or a retry by the caller (`later`), or the outcome.

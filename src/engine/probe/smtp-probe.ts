@@ -279,7 +279,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
   }
 
-  /** Returns that recipient; null if there is none, or if too few were rejected, with `more` of them. */
+  /** Returns that recipient; null if there is none, or if too few were rejected, `more` included. */
   #findWitness(more = 0): Witness | null {
     if (this.#log.isShown) return null
     const { hosts } = this.#group.egress
@@ -291,7 +291,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (isFailure(reply)) return
     const answer = outcomeFor('rcpt', reply, accepted)
     this.#noteRecipient(domain, accepted, answer)
-    if (answer.kind !== 'rejected') return
+    // A mailbox can become full at any time.
+    if (answer.kind !== 'rejected' || answer.why === 'full') return
     const { hosts } = this.#group.egress
     this.#log.onWitnessRejected()
     hosts.noteWitnessRejected(this.#server)
