@@ -219,6 +219,38 @@ test.each([
   },
 )
 
+test.each([
+  [
+    't1.mail.protection.outlook.com',
+    't2.mail.protection.outlook.com',
+    'Recipient address rejected: Access denied',
+  ],
+  ['t1.filter.test', 't2.filter.test', 'Relay access denied'],
+])(
+  'hosts of two customers on one address, %s and %s, are not one server if each serves its own domain only',
+  async (one, two, reply) => {
+    const { many, clock } = createTestEngine({
+      zone: {
+        'a1.test': { MX: [[10, one]] },
+        'a2.test': { MX: [[10, two]] },
+        [one]: { A: ['192.0.2.1'] },
+        [two]: { A: ['192.0.2.1'] },
+      },
+      script: {
+        answer: (line, { to }) => {
+          const isOther = line.includes(to.host === one ? 'a2.test' : 'a1.test')
+          return isRcpt(line) && isOther ? `550 5.4.1 ${reply}` : answerRcpt(line)
+        },
+      },
+    })
+    const startedAt = clock.now()
+    await many(['user1@a1.test'])
+    const results = await many(['gone1@a2.test', 'gone2@a2.test', 'gone3@a2.test', 'gone4@a2.test'])
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(4).fill('rejected_email'))
+    expect(clock.now() - startedAt).toBeLessThan(MINUTE)
+  },
+)
+
 test('a connection that is closed after rejections makes the next one ask first', async () => {
   const { accepted, connections } = await verifyList(now => {
     const { answer } = harvestGuard(8, 'client')(now)

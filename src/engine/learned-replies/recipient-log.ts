@@ -166,6 +166,11 @@ export class RecipientLog {
     )
   }
 
+  /** Whether a recipient of the domain has a reply. */
+  has(domain: string): boolean {
+    return this.#byDomain.has(domain)
+  }
+
   /** How many recipients were rejected since the last acceptance. */
   get rejectedInARow(): number {
     return this.#rejectedInARow.length

@@ -39,8 +39,9 @@ const UNLIMITED: ConnectionCounts = {
 }
 
 /**
- * The names under which a server is known, the most specific first: its IP address, its host name, and
- * the hosts of the same preference. They usually share their limits and their mailboxes.
+ * The names under which a server is known, the most specific first: its IP address, unless customers
+ * share it, its host name, and the hosts of the same preference. They usually share their limits and
+ * their mailboxes.
  */
 export type ServerKeys = readonly string[]
 

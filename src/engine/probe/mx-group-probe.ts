@@ -553,7 +553,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   }
 
   serverKeys(host: string, ip: string): ServerKeys {
-    return serverKeys(this.#plan.route, host, ip)
+    const keys = serverKeys(this.#plan.route, host)
+    // A known operator may serve each customer under a name of its own only, on a shared address.
+    const isOneServer = this.egress.deps.destinationLimits?.includes(this.operator) === true
+    return isOneServer ? [ip, ...keys] : keys
   }
 
   get transactionMax(): number {

@@ -99,12 +99,12 @@ export function mxGroupKey(route: RouteWithHost): string {
 
 const KEYS = new WeakMap<RouteWithHost, string>()
 
-/** Returns the keys of a server with this IP address, the most specific first. */
-export function serverKeys(route: RouteWithHost, host: string, ip: string): readonly string[] {
-  if (route.kind === 'implicit' || route.hosts.length === 1) return [ip, host]
+/** Returns the keys of a host, and of all hosts with its preference. */
+export function serverKeys(route: RouteWithHost, host: string): readonly string[] {
+  if (route.kind === 'implicit' || route.hosts.length === 1) return [host]
   const preference = route.hosts.find(one => one.host === host)?.preference
   const peers = route.hosts.filter(one => one.preference === preference)
-  return [ip, host, peers.map(one => one.host).join(' ')]
+  return [host, peers.map(one => one.host).join(' ')]
 }
 
 export const hostsOf = (route: RouteWithHost) =>

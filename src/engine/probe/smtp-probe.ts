@@ -290,9 +290,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
     if (isFailure(reply)) return
     const answer = outcomeFor('rcpt', reply, accepted)
+    const isDomainKnown = this.#log.has(domain)
     this.#noteRecipient(domain, accepted, answer)
-    // A mailbox can become full at any time.
+    // A mailbox can become full at any time, and a host may serve only some domains of its address.
     if (answer.kind !== 'rejected' || answer.why === 'full') return
+    if (answer.why === 'not-hosted' && !isDomainKnown) return
     const { hosts } = this.#group.egress
     this.#log.onWitnessRejected()
     hosts.noteWitnessRejected(this.#server)
