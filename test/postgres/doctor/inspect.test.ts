@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../../src/db/database.ts'
 import { inspectServer } from '../../../src/db/postgres/inspect.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { emptyDatabase, latin1Database } from '../../support/database.ts'
+import { createPostgres, tempPostgres } from '../../support/postgres-pool.ts'
 import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
@@ -95,8 +95,7 @@ test('reports the encoding of the database', async () => {
 })
 
 test('reports tables of another user and those of a newer version of ev', async () => {
-  const url = await emptyDatabase()
-  await (await openDatabase(url, systemClock)).close()
+  const url = await createPostgres()
   expect(await inspect(url)).toMatchObject({ closedTables: [], isNewer: false })
   const ann = await tempRole(url)
   await ask(
@@ -110,7 +109,7 @@ test('reports tables of another user and those of a newer version of ev', async 
 })
 
 test('reports the difference between the clocks', async () => {
-  const url = await emptyDatabase()
+  const url = await tempPostgres()
   const at = systemClock.now() + 90_000
   const clock = { ...fakeClock(at), now: () => systemClock.now() + 90_000 }
   const found = await inspectServer(url, clock)
