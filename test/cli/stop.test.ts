@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, SECOND, systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
+import { waitUntil } from '../support/wait.ts'
 
 let simulator: Simulator
 
@@ -60,7 +61,7 @@ describe('ev bulk', () => {
     }
     const running = startEv([...BULK, ...simulatorFlags(simulator)], { home, context: { clock } })
     await connection('mute')
-    while ((await rowsDone(home)) < 2) await turn()
+    await waitUntil(async () => (await rowsDone(home)) >= 2)
     running.signal('SIGINT')
     passed += SECOND
     running.signal('SIGINT')
@@ -109,15 +110,14 @@ async function rowsDone(home: string): Promise<number> {
   return JSON.parse(stdout)[0].done
 }
 
-const turn = () => new Promise(resolve => setImmediate(resolve))
-
 /** Resolves once the server of a domain has had that many connections. */
 async function connection(name: string, count = 1): Promise<void> {
-  while ((simulator.counters().hosts[`mx.${name}.test`]?.connections ?? 0) < count) await turn()
+  const connections = () => simulator.counters().hosts[`mx.${name}.test`]?.connections ?? 0
+  await waitUntil(() => connections() >= count)
 }
 
 /** Resolves once the address of the unreachable server was asked for. */
 async function dnsAnswer(): Promise<void> {
   const { total } = simulator.counters().dns
-  while (simulator.counters().dns.total < total + 2) await turn()
+  await waitUntil(() => simulator.counters().dns.total >= total + 2)
 }

@@ -12,6 +12,7 @@ import {
   startEv,
 } from '../../support/cli.ts'
 import { rowsIn } from '../../support/csv.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
@@ -394,5 +395,5 @@ function listAt(domain: string, rows: number): string {
 
 async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
   const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
-  while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
+  await waitUntil(() => known() >= addresses)
 }
