@@ -50,13 +50,16 @@ const ERRORS = {
     code: 'insufficient_scope',
     sentence: 'The account requires a second factor, which you have not set up yet.',
   }),
-  ip_not_allowed: () => ({
+  ip_not_allowed: ({ ip }: { readonly ip: string }) => ({
     code: 'ip_restricted',
-    sentence: 'This API key does not allow requests from this IP address.',
+    sentence: `This API key does not allow requests from the IP address ${ip}.`,
   }),
-  domain_not_allowed: () => ({
+  domain_not_allowed: ({ site }: { readonly site: string | null }) => ({
     code: 'domain_restricted',
-    sentence: 'This API key does not allow requests from this domain.',
+    sentence:
+      site === null
+        ? 'This API key only allows requests from its websites, and this request has no Origin or Referer header.'
+        : `This API key does not allow requests from ${sanitizeText(site, 100)}.`,
   }),
   scope_missing: ({ scope }: { readonly scope: string }) => ({
     code: 'insufficient_scope',
@@ -163,15 +166,18 @@ const ERRORS = {
   }),
 
   // Bodies.
-  encoding_not_supported: ({ gzip }: { readonly gzip: boolean }) => ({
+  encoding_not_supported: ({ encoding, gzip }: EncodingFacts) => ({
     code: 'unsupported_media_type',
-    sentence: 'Unsupported Content-Encoding.',
+    sentence: `The Content-Encoding is ${sanitizeText(encoding, 100)}, which is not supported.`,
     remedy: `Send the body uncompressed${gzip ? ', or with gzip' : ''}.`,
   }),
-  content_type_not_supported: ({ accepted }: { readonly accepted: readonly string[] }) => ({
+  content_type_not_supported: ({ type, accepted }: TypeFacts) => ({
     code: 'unsupported_media_type',
-    sentence: 'Unsupported Content-Type.',
-    remedy: `Send the body as ${joinWords(accepted, 'or')}.`,
+    sentence:
+      type === undefined
+        ? 'The Content-Type is missing.'
+        : `The Content-Type is ${sanitizeText(type, 100)}, which is not supported.`,
+    remedy: `Send the body as ${joinWords(accepted, 'or')}, in UTF-8.`,
   }),
   body_too_large: ({ bytesMax }: { readonly bytesMax: number }) => ({
     code: 'payload_too_large',
@@ -407,6 +413,10 @@ const ERRORS = {
 type OtherReasons = { readonly [Code in keyof OperationErrors]?: never }
 
 type Max = { readonly max: number }
+
+/** `type` is the Content-Type of the request; undefined if it has none. */
+type TypeFacts = { readonly type: string | undefined; readonly accepted: readonly string[] }
+type EncodingFacts = { readonly encoding: string; readonly gzip: boolean }
 
 type OriginFacts = { readonly origin: string; readonly path: string; readonly own: string }
 

@@ -31,13 +31,14 @@ export function checkBodyHeaders(
   if (isBodyless(c)) return
   const encoding = getHeader(c, 'content-encoding')
   if (encoding !== undefined && !isAccepted(encoding, gzip)) {
-    throw requestError('encoding_not_supported', { gzip })
+    throw requestError('encoding_not_supported', { encoding, gzip })
   }
   const length = getHeader(c, 'content-length')
   if (length !== undefined && Number(length) > bytesMax)
     throw requestError('body_too_large', { bytesMax })
-  if (kind === 'json' && hasBody(c) && !isJson(getHeader(c, 'content-type'))) {
-    throw requestError('content_type_not_supported', { accepted: JSON_ONLY })
+  const type = getHeader(c, 'content-type')
+  if (kind === 'json' && hasBody(c) && !isJson(type)) {
+    throw requestError('content_type_not_supported', { type, accepted: JSON_ONLY })
   }
 }
 
@@ -102,7 +103,7 @@ export async function readJsonOrForm(c: Context<Env>, rule: BodyRule): Promise<v
   const type = getHeader(c, 'content-type')
   if (isJson(type)) return readJson(c, rule)
   if (type === undefined || !FORM_TYPE.test(type)) {
-    throw requestError('content_type_not_supported', { accepted: JSON_OR_FORM })
+    throw requestError('content_type_not_supported', { type, accepted: JSON_OR_FORM })
   }
   const bytes = await readBytes(c, rule.bytesMax)
   if (countParts(bytes, type) > FORM_PARTS_MAX)

@@ -283,12 +283,13 @@ function identifyCaller(
 }
 
 function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope | null): void {
-  if (!ipAllowed(key, c.get('ip'))) {
-    throw requestError('ip_not_allowed')
+  const ip = c.get('ip')
+  if (!ipAllowed(key, ip)) {
+    throw requestError('ip_not_allowed', { ip })
   }
   const site = getHeader(c, 'origin') ?? getHeader(c, 'referer') ?? null
   if (!domainAllowed(key, site)) {
-    throw requestError('domain_not_allowed')
+    throw requestError('domain_not_allowed', { site })
   }
   if (scope === null) return
   if (!permits(key.scopes, scope)) {

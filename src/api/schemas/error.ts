@@ -232,8 +232,8 @@ const EXAMPLES = {
   key_expired: requestError('key_expired'),
   key_revoked: requestError('key_revoked'),
   insufficient_scope: requestError('scope_missing', { scope: 'verify:single' }),
-  ip_restricted: requestError('ip_not_allowed'),
-  domain_restricted: requestError('domain_not_allowed'),
+  ip_restricted: requestError('ip_not_allowed', { ip: '192.0.2.1' }),
+  domain_restricted: requestError('domain_not_allowed', { site: null }),
   not_found: jobError('job_not_found', { id: ANY_JOB }),
   request_timeout: requestError('body_late'),
   last_key: accountError('last_key', { id: 'key_1', accountName: 'acc_1' }),
@@ -253,6 +253,7 @@ const EXAMPLES = {
   idempotency_mismatch: requestError('idempotency_key_reused'),
   payload_too_large: requestError('body_too_large', { bytesMax: 16_384 }),
   unsupported_media_type: requestError('content_type_not_supported', {
+    type: 'text/plain',
     accepted: ['application/json'],
   }),
   expectation_failed: requestError('expectation_not_supported'),
