@@ -47,6 +47,7 @@ test.each([
   ['five recipients', 5, '450 4.7.1 Too many recipient attempts', isRcpt, 45],
   ['five recipients', 5, '421 4.7.0 mx.a.test Error: too many errors', isRcpt, 45],
   ['one recipient', 1, '450 4.7.1 Too many recipient attempts', isRcpt, 205],
+  ['five recipients', 5, '451 busy, try later', isRcpt, 45],
   ['three recipients', 3, null, isRcpt, 75],
   ['three recipients', 3, HANG_UP, isRcpt, 75],
   ['three refusals', 3, '421 4.7.0 mx.a.test Error: too many errors', isRefused, 32],
@@ -93,23 +94,24 @@ test('a list goes on at the moment at which the block of its domain ends', async
 })
 
 // Exim counts with `strict` also what it defers, and the admin writes the text.
-test.each(['451 Sender rate 31.0 / 1m', '451 Host is ratelimited (31.0/1m max:30)'])(
-  'recipients beyond a rate are not named before a pause: %s',
-  async reply => {
-    const { accepted, rejected, connections } = await verifyList(now => {
-      let times: number[] = []
-      return {
-        answer: line => {
-          if (!isRcpt(line)) return undefined
-          times = [...times.filter(at => at > now() - MINUTE), now()]
-          return times.length > 30 ? reply : replyTo(line)
-        },
-      }
-    })
-    expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
-    expect(connections).toBeLessThan(30)
-  },
-)
+test.each([
+  '451 Sender rate 31.0 / 1m',
+  '451 Host is ratelimited (31.0/1m max:30)',
+  '451 busy, try later',
+])('recipients beyond a rate are not named before a pause: %s', async reply => {
+  const { accepted, rejected, connections } = await verifyList(now => {
+    let times: number[] = []
+    return {
+      answer: line => {
+        if (!isRcpt(line)) return undefined
+        times = [...times.filter(at => at > now() - MINUTE), now()]
+        return times.length > 30 ? reply : replyTo(line)
+      },
+    }
+  })
+  expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+  expect(connections).toBeLessThan(30)
+})
 
 test('a limit of TLS sessions per minute is a pause, and no demand for TLS that cannot be met', async () => {
   const { accepted, rejected, minutes } = await verifyList(now => {
@@ -135,6 +137,26 @@ test('a limit of TLS sessions per minute is a pause, and no demand for TLS that 
   })
   expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
   expect(minutes).toBeLessThan(60)
+})
+
+test('a server that greylists some recipients has no limit, and is asked one time more', async () => {
+  const greylisted = new Map<string, number>()
+  let recipients = 0
+  const { accepted, rejected, minutes, connections } = await verifyList(now => ({
+    answer: line => {
+      if (!isRcpt(line)) return undefined
+      recipients++
+      const to = recipientOf(line)
+      if (/[02468]@/.test(to)) return replyTo(line)
+      const since = greylisted.get(to) ?? now()
+      greylisted.set(to, since)
+      return now() - since < 4 * MINUTE ? '451 4.7.1 Please try again later' : replyTo(line)
+    },
+  }))
+  expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
+  expect(recipients).toBeLessThan(300 + 30)
+  expect(connections).toBeLessThan(33)
+  expect(minutes).toBeLessThan(6)
 })
 
 const TOO_MANY_TLS = '421 4.7.0 mx.a.test Error: too many new TLS sessions from [192.0.2.1]'

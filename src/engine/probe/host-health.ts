@@ -33,6 +33,9 @@ type HostFailure = {
 /** How many recipients were named in a connection, and how many commands were refused. */
 export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
 
+/** `limit`: it would defer anyone. `recipients`: it greylists these, or their mailboxes are busy. */
+type DeferralMeaning = 'limit' | 'recipients' | 'unclear'
+
 const UNLIMITED: ConnectionCounts = {
   recipients: Number.POSITIVE_INFINITY,
   refusals: Number.POSITIVE_INFINITY,
@@ -69,6 +72,8 @@ export class HostHealth {
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
   readonly #recipientsMax: TtlMap<{ max: number }>
+  /** What it means that a host defers recipients after it has answered others. */
+  readonly #deferrals: TtlMap<{ meaning: DeferralMeaning }>
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
   readonly #witnesses: TtlMap<KnownWitness>
@@ -80,6 +85,7 @@ export class HostHealth {
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#deferrals = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#witnesses = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
@@ -157,6 +163,16 @@ export class HostHealth {
 
   isOutOfStep(host: string): boolean {
     return this.#outOfStep.get(host) !== undefined
+  }
+
+  /** Records that the host deferred the last recipients of a transaction after it answered others. */
+  noteDeferral(host: string, meaning: DeferralMeaning): void {
+    if (this.deferralMeaning(host) !== 'limit') this.#deferrals.set(host, { meaning }, LIMITS_MS)
+  }
+
+  /** Returns what that means; null if it has not done so. */
+  deferralMeaning(host: string): DeferralMeaning | null {
+    return this.#deferrals.get(host)?.meaning ?? null
   }
 
   /** Records that the host accepts at most `max` recipients per transaction. */

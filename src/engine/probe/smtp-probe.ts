@@ -76,6 +76,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #isFull = false
   /** Recipients with a reply. */
   #received = 0
+  /** A recipient that was accepted, or else rejected, in this connection. */
+  #answered: Witness | null = null
   #transactions = 0
   readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
@@ -415,6 +417,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (!this.#group.options.single && (hasOwnTexts || this.#log.hasRefusals)) return false
     if (this.#findWitness(batch.length) !== null) return false
     const { host } = this.#opened
+    const meaning = hosts.deferralMeaning(host)
+    if (!this.#group.options.single && meaning !== null && meaning !== 'recipients') return false
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
   }
@@ -639,9 +643,17 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const accepted: [Q, RecipientOutcome][] = []
     let throttling: RecipientOutcome | null = null
     let deferred: Q | null = null
+    const domain = (batch[0] as Q).address.domain.ascii
+    const answers = batch.map(({ address }, index) =>
+      outcomeFor('rcpt', replies[index] as Reply | ConnectionFailure, address.text),
+    )
+    const deferredFrom = answers.findLastIndex(answer => !isTemporary(answer)) + 1
+    let defersAll = false
     for (const [index, target] of batch.entries()) {
+      if (index === deferredFrom) defersAll = await this.#defersAll(domain, batch)
       const outcome = replies[index] as Reply | ConnectionFailure
-      const answer = outcomeFor('rcpt', outcome, target.address.text)
+      const received = answers[index] as RecipientOutcome
+      const answer = defersAll ? toThrottling(received) : received
       if (answer.kind === 'no-response') {
         this.#handleSilence(target, outcome, answer, index)
         continue
@@ -655,14 +667,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
         // It has taken none in this connection, so it counts those of earlier ones.
         throttling = answer
       }
-      this.#noteRecipient(target.address.domain.ascii, wireAddress(target.address), answer)
+      this.#noteRecipient(domain, wireAddress(target.address), answer)
+      this.#noteAnswered(target, answer)
       if (this.#countForOperator(target, answer)) {
         throttling = answer
         this.#noteFull(index, count)
       }
-      if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = target
+      if (isPerRecipient(answer)) deferred = target
       if (answer.kind === 'accepted') accepted.push([target, answer])
-      else this.#resolve(target, answer)
+      else this.#group.resolve(target, answer, { ...this.facts, asked: !defersAll })
     }
     if (random !== null && accepted.length === 0)
       this.#catchAllProbe.read(batch[0] as Q, random.reply)
@@ -674,7 +687,6 @@ export class SmtpProbe<Q extends ProbeTarget> {
       await this.#catchAllProbe.introduce(deferred, { recipientCount, isLast })
     const isAbandoned = throttling !== null || this.#group.isRefused(batch)
     const test = { recipientCount, isLast, pipelined: random, isAbandoned }
-    const domain = (batch[0] as Q).address.domain.ascii
     const isFull = this.#group.transactionMax <= batch.length
     if (isFull && !isAbandoned && this.#log.hasRefusals) await this.#closeTransaction(domain)
     if (!this.#testMeanwhile(accepted, test)) {
@@ -684,6 +696,40 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (throttling !== null) this.#abandon(throttling)
     if (this.#group.rateController.isRefused) this.#end()
     this.#group.resolveBlocked()
+  }
+
+  #noteAnswered({ address }: Q, { kind }: RecipientOutcome) {
+    const domain = address.domain.ascii
+    const isBetter =
+      kind === 'accepted' || (kind === 'rejected' && this.#answered?.domain !== domain)
+    if (isBetter) this.#answered = { domain, recipient: wireAddress(address) }
+  }
+
+  /**
+   * Whether the server defers a recipient that it has answered before: then it has a limit, such as
+   * of recipients, and does not greylist those that it deferred last.
+   */
+  async #defersAll(domain: string, batch: readonly Q[]): Promise<boolean> {
+    const { hosts } = this.#group.egress
+    const { host } = this.#opened
+    const meaning = hosts.deferralMeaning(host)
+    if (this.#group.options.single || meaning === 'recipients') return false
+    let answered = this.#answered
+    if (answered?.domain !== domain && meaning !== null)
+      answered = this.#findWitness(Number.POSITIVE_INFINITY)
+    if (answered?.domain !== domain || batch.some(needsSmtpUtf8)) return false
+    if (meaning === null) hosts.noteDeferral(host, 'unclear')
+    if (this.#mustStop) return false
+    const { recipient } = answered
+    const hasRoom = this.#group.transactionMax > batch.length
+    const reply = hasRoom
+      ? await this.#rcptInTransaction(recipient, false)
+      : await this.#rcptInNewTransaction(recipient, false)
+    if (reply === 'quit-sent' || isFailure(reply)) return false
+    const answer = outcomeFor('rcpt', reply, recipient)
+    const isLimit = answer.kind === 'deferred' && !isTooMany(answer)
+    hosts.noteDeferral(host, isLimit ? 'limit' : 'recipients')
+    return isLimit
   }
 
   /**
@@ -877,8 +923,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
 }
 
 /** Deferred because the recipient is new to the server, which greylists or verifies it. */
-const isPerRecipient = ({ why }: Extract<RecipientOutcome, { kind: 'deferred' }>) =>
-  why === 'greylist' || why === 'busy'
+const isPerRecipient = (answer: RecipientOutcome) =>
+  answer.kind === 'deferred' && (answer.why === 'greylist' || answer.why === 'busy')
+
+/** The same, with a code that asks to retry. */
+const isTemporary = (answer: RecipientOutcome) =>
+  answer.kind === 'deferred' && isPerRecipient(answer) && answer.reply.code < 500
+
+const toThrottling = (answer: RecipientOutcome): RecipientOutcome =>
+  answer.kind === 'deferred' ? { ...answer, why: 'rate' } : answer
 
 const NO_TRANSACTION: ConnectionFailure = {
   broken: 'closed',
