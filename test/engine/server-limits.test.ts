@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxScript, type MxSession } from '../support/mx.ts'
-import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
+import { isRandomRecipient, recipientOf, recipientsOf } from '../support/recipients.ts'
 
 const isRcpt = (line: string) => line.startsWith('RCPT')
 const replyTo = (line: string) =>
@@ -363,7 +363,7 @@ test('a single verification after such a server has rejected everyone is unknown
 
 test.each([
   [2, 205],
-  [10, 225],
+  [10, 230],
 ])(
   'a list with one recipient in %i that exists costs few repeated ones at any other server',
   async (every, recipientsMax) => {
@@ -375,3 +375,22 @@ test.each([
     expect(mx.lines().filter(isRcpt).length).toBeLessThanOrEqual(recipientsMax)
   },
 )
+
+test('rejections at the end of a connection are repeated over the next one if nothing shows that they count', async () => {
+  const { many, mx } = createTestEngine({ script: { answer: answerRcpt } })
+  await many(Array.from({ length: 60 }, (_, n) => `user${n}@a.test`))
+  const before = mx.sessions.length
+  const list = [...Array(16).fill('user'), 'gone', 'gone', 'gone'].map(
+    (name, n) => `${name}9${n}@a.test`,
+  )
+  const results = await many(list)
+  expect(results.map(({ verdict }) => verdict.reason).toSorted()).toEqual([
+    ...Array(16).fill('accepted_email'),
+    ...Array(3).fill('rejected_email'),
+  ])
+  const [first, second, ...more] = mx.sessions.slice(before).map(({ lines }) => recipientsOf(lines))
+  expect(more).toEqual([])
+  expect(first?.slice(-3)).toEqual(list.slice(-3))
+  // With the one that was accepted last.
+  expect(second).toEqual([...list.slice(-3), list[15]])
+})

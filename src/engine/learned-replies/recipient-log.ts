@@ -41,8 +41,9 @@ export class RecipientLog {
   readonly #refusedDomains = new Set<string>()
   /** Recipients that were rejected since the last acceptance, of any domain. */
   #rejectedInARow: string[] = []
-  /** Those that were rejected while the server rejected everyone. */
+  /** Those that were rejected while the server rejected everyone, and while it may have done so. */
   readonly #disproved = new Set<string>()
+  readonly #doubted = new Set<string>()
   #transaction = 0
   /** Replies in the current transaction. */
   #count = 0
@@ -179,6 +180,16 @@ export class RecipientLog {
   /** Records that the server rejects a recipient that it accepted: the last rejections prove nothing. */
   onWitnessRejected(): void {
     for (const recipient of this.#rejectedInARow) this.#disproved.add(recipient)
+  }
+
+  /** Records that nothing shows whether the server, which ended with rejections, rejects everyone. */
+  doubtRejections(): void {
+    for (const recipient of this.#rejectedInARow) this.#doubted.add(recipient)
+  }
+
+  /** Whether the rejection of a recipient is to be repeated. */
+  isInDoubt(recipient: string): boolean {
+    return this.#doubted.has(recipient)
   }
 
   /** Learns from the replies. Call it once they are known to match their commands. */

@@ -48,14 +48,20 @@ const UNLIMITED: ConnectionCounts = {
  */
 export type ServerKeys = readonly string[]
 
-/** The last recipient that a server accepted. */
-export type Witness = { readonly domain: string; readonly recipient: string }
+/** A recipient that a server has answered. */
+export type AnsweredRecipient = { readonly domain: string; readonly recipient: string }
 
-type KnownWitness = Witness & {
+/** The last recipient that a server accepted. */
+export type Witness = AnsweredRecipient & {
+  /** Whether the server ever rejected its witness, too. */
+  readonly hasRejectedAll: boolean
+}
+
+type KnownWitness = {
+  -readonly [K in keyof Witness]: Witness[K]
+} & {
   /** Recipients that the server has rejected since then. */
   rejectedInARow: number
-  /** Whether it ever rejected its witness, too. */
-  hasRejectedAll: boolean
 }
 
 /**
@@ -215,7 +221,7 @@ export class HostHealth {
   }
 
   /** Records that a server accepted a recipient, so that it does not reject everyone. */
-  noteAccepted(server: ServerKeys, { domain, recipient }: Witness): void {
+  noteAccepted(server: ServerKeys, domain: string, recipient: string): void {
     const hasRejectedAll = this.#witnessOf(server)?.hasRejectedAll ?? false
     const witness = { domain, recipient, rejectedInARow: 0, hasRejectedAll }
     for (const key of server) this.#witnesses.set(key, witness, WITNESS_MS)

@@ -136,6 +136,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   #dialogue = new Dialogue(false, null)
   /** True after a long wait for a greeting or for the reply to EHLO: the next wait is short. */
   #wasSilent = false
+  #isInDoubt = false
   /** When the last connection was started, monotonic ms. */
   #startedAt = Number.NEGATIVE_INFINITY
 
@@ -373,10 +374,15 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     probe.conclude(isGenuine)
     if (log.hasRefusals && isGenuine && !this.options.single) await this.#otherTests(log)
     this.#withheld = null
+    const inDoubt: Q[] = []
     const retried = await withheld.conclude(opened.session.inStep, this.#signal, one => {
-      if (intercepted === null) this.#settle(one, log)
-      else this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
+      if (intercepted !== null)
+        this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
+      else if (log.isInDoubt(wireAddress(one.target.address))) inDoubt.push(one.target)
+      else this.#settle(one, log)
     })
+    this.#isInDoubt = inDoubt.length > 0
+    retried.push(...inDoubt)
     if (retried.length > 0) this.#pending = new Set([...retried, ...this.#pending])
   }
 
@@ -538,6 +544,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   get pending(): ReadonlySet<Q> {
     return this.#pending
+  }
+
+  get isInDoubt(): boolean {
+    return this.#isInDoubt
   }
 
   get canReturn(): boolean {

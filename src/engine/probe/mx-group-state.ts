@@ -37,6 +37,8 @@ export type MxGroupState<Q extends ProbeTarget> = {
   readonly rateController: RateController
   readonly options: ProbeOptions
   readonly timeouts: Timeouts
+  /** Whether rejections of the last connection are repeated, because nothing showed that they count. */
+  readonly isInDoubt: boolean
   /** Whether other connections may take targets that a connection is not expected to reach. */
   readonly canReturn: boolean
   /** Targets without an answer. */

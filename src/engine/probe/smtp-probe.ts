@@ -11,7 +11,7 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { ConnectionCounts, ServerKeys, Witness } from './host-health.ts'
+import type { AnsweredRecipient, ConnectionCounts, ServerKeys, Witness } from './host-health.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -37,6 +37,9 @@ const SESSION_SHARE = 0.5
  * surplus reply.
  */
 const QUIT_TIMEOUT_MS = 500
+
+/** From this share of refused recipients on, a connection often ends with three of them. */
+const REFUSED_SHARE_OF_DOUBT = 1 / 3
 
 /**
  * `probing`: transactions follow. `ending`: none follows, because of a reply, a limit or a failure.
@@ -77,7 +80,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Recipients with a reply. */
   #received = 0
   /** A recipient that was accepted, or else rejected, in this connection. */
-  #answered: Witness | null = null
+  #answered: AnsweredRecipient | null = null
   #transactions = 0
   readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
@@ -123,7 +126,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   async run(look: SecondLook<Q> | null): Promise<SmtpProbeEnd> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
-      await this.#askWitness(false)
+      if (!this.#group.isInDoubt) await this.#askWitness(false)
       while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
@@ -274,7 +277,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   async #askWitness(isLast: boolean): Promise<void> {
     const witness = this.#findWitness()
-    if (witness === null || this.#failure !== null || this.#mustStop) return
+    if (witness === null || this.#failure !== null) return
+    const { isInDoubt, options } = this.#group
+    if (this.#phase === 'quit' && !isInDoubt && !options.single) {
+      this.#log.doubtRejections()
+      this.#isRetried = true
+    }
+    if (this.#mustStop) return
     if (this.#asked >= this.#limits.recipients) return
     const { domain, recipient } = witness
     const reply = await this.#rcptInNewTransaction(recipient, isLast)
@@ -284,8 +293,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Returns that recipient; null if there is none, or if too few were rejected, `more` included. */
   #findWitness(more = 0): Witness | null {
     if (this.#log.isShown) return null
-    const { hosts } = this.#group.egress
-    return hosts.findWitness(this.#server, this.#log.rejectedInARow + more)
+    const { egress, isInDoubt } = this.#group
+    const rejected = isInDoubt ? Number.POSITIVE_INFINITY : this.#log.rejectedInARow + more
+    return egress.hosts.findWitness(this.#server, rejected)
+  }
+
+  /**
+   * Whether the witness is likely to be asked after a batch, so that QUIT waits for its replies. If it
+   * turns out later to be needed, the rejections are repeated over another connection.
+   */
+  #expectsWitness(batchSize: number): boolean {
+    const { rateController, options } = this.#group
+    const witness = this.#findWitness(batchSize)
+    if (witness === null) return false
+    if (options.single || witness.hasRejectedAll) return true
+    return this.#findWitness() !== null || rateController.refusedShare >= REFUSED_SHARE_OF_DOUBT
   }
 
   /** Records the reply to a recipient that was accepted earlier. */
@@ -311,7 +333,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const { hosts } = this.#group.egress
     if (answer.kind === 'rejected') hosts.noteRejected(this.#server)
     if (!this.#log.add(domain, recipient, answer)) return
-    hosts.noteAccepted(this.#server, { domain, recipient })
+    hosts.noteAccepted(this.#server, domain, recipient)
     this.#refusalsAtAcceptance = this.#refusals.count
   }
 
@@ -415,7 +437,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const [first] = batch
     const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
     if (!this.#group.options.single && (hasOwnTexts || this.#log.hasRefusals)) return false
-    if (this.#findWitness(batch.length) !== null) return false
+    if (this.#expectsWitness(batch.length)) return false
     const { host } = this.#opened
     const meaning = hosts.deferralMeaning(host)
     if (!this.#group.options.single && meaning !== null && meaning !== 'recipients') return false
