@@ -2,7 +2,7 @@ import { EvApiError, EvConnectionError } from '../client/error.ts'
 import { isOutage } from '../db/postgres/errors.ts'
 import { type ErrorCode, EvError, errorMessage } from '../platform/error.ts'
 import { OperationError } from '../platform/operation-error.ts'
-import { sanitizeText } from '../platform/text.ts'
+import { sanitizeText, toSentence } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
 import { describeServiceError, toCliError } from './operation-errors.ts'
 import { printMessage } from './print.ts'
@@ -40,7 +40,7 @@ function toEvError(thrown: unknown): EvError {
 /** Converts the errors of a command that runs on a service. */
 function serviceFault(thrown: unknown): EvError | null {
   if (thrown instanceof EvConnectionError) {
-    const sentence = `The service did not respond: ${sanitizeText(thrown.message, 500)} Check --url.`
+    const sentence = `The service did not respond: ${toSentence(sanitizeText(thrown.message, 500))} Check --url.`
     return new EvError('io', sentence, { cause: thrown })
   }
   if (!(thrown instanceof EvApiError)) return null

@@ -448,6 +448,14 @@ test.each([
   }
 })
 
+test('a service that does not respond is an error of one sentence, with what to do', async () => {
+  // Port 1 is one that fetch never connects to.
+  const nowhere = { EV_URL: 'http://127.0.0.1:1', EV_KEY: 'ev_live_wrong' }
+  const { code, stderr } = await runEv(['keys'], { home: emptyFolder(), environment: nowhere })
+  expect(code).toBe(74)
+  expect(stderr).toMatch(/^error: The service did not respond: .*bad port.*\. Check --url\.\n$/)
+})
+
 test('an error of a service has the remedy of the command line, not that of the API', async () => {
   const wrong = { EV_URL: service.url, EV_KEY: 'ev_live_wrong' }
   const refused = await runEv(['keys'], { home: emptyFolder(), environment: wrong })
