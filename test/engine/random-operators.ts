@@ -21,8 +21,11 @@ type Mood = (typeof MOODS)[number]
 const MOOD_MS = 3 * MINUTE
 const WELL_KNOWN = '192.0.2.250'
 const GREYLIST_MS = 5 * MINUTE
-/** Maximum number of replies to one egress about one address of a list. */
-export const TRIES_MAX = 3
+/**
+ * Maximum number of replies to one egress about one address of a list: three attempts, and again after
+ * a block has moved the address to another egress and back.
+ */
+export const TRIES_MAX = 6
 /**
  * Maximum number of replies about the random recipient of a domain: four attempts for each of two
  * batches.
