@@ -16,6 +16,8 @@ import { OutboundReachability } from './outbound-reachability.ts'
 import type { ProbeOptions, ProbeSink } from './probe-options.ts'
 import { type ProbeResult, toHeldOutcome } from './probe-outcome.ts'
 import { ServedAddresses } from './served-addresses.ts'
+import { ServerLimits } from './server-limits.ts'
+import { Witnesses } from './witnesses.ts'
 
 /** Operators with a rate controller in memory; about 800 bytes each, 16 MB. */
 const OPERATORS_MAX = 20_000
@@ -29,6 +31,8 @@ export class EgressProber implements EgressState {
   readonly #rateControllers: TtlMap<RateController>
   readonly #share: SharedRateState | null
   readonly hosts: HostHealth
+  readonly limits: ServerLimits
+  readonly witnesses: Witnesses
   readonly domains: DomainBlocks
   readonly reachability: OutboundReachability
   readonly catchAll: CatchAllCache
@@ -52,6 +56,8 @@ export class EgressProber implements EgressState {
     this.#limitsFor = limitsFor
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
     this.hosts = new HostHealth(deps.clock, served)
+    this.limits = new ServerLimits(deps.clock)
+    this.witnesses = new Witnesses(deps.clock)
     const { clock, egress } = deps
     this.domains = new DomainBlocks({ clock, egress: egress.name, limits: limitsFor(''), share })
     this.reachability = new OutboundReachability(deps, () => this.hosts.clearFailures())

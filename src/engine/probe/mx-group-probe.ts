@@ -15,7 +15,6 @@ import { ENGINE_LOG } from '../telemetry.ts'
 import { ConnectionPermits } from './connection-permits.ts'
 import { Dialogue } from './dialogue.ts'
 import type { Timeouts } from './egress.ts'
-import type { ServerKeys } from './host-health.ts'
 import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import {
@@ -44,6 +43,7 @@ import {
 } from './probe-outcome.ts'
 import { SmtpProbe, type SmtpProbeEnd } from './smtp-probe.ts'
 import { type WithheldOutcome, WithheldOutcomes } from './withheld-outcomes.ts'
+import type { ServerKeys } from './witnesses.ts'
 
 /** How one connection ended, and the host it was opened to. */
 type SessionResult = {

@@ -4,11 +4,13 @@ import type { RecipientOutcome } from '../smtp/classify-reply.ts'
 import type { CatchAllCache } from './catch-all.ts'
 import type { DomainBlocks } from './domain-blocks.ts'
 import type { ProbeDeps, Timeouts } from './egress.ts'
-import type { HostHealth, ServerKeys } from './host-health.ts'
+import type { HostHealth } from './host-health.ts'
 import type { ProbeTarget } from './mx-groups.ts'
 import type { OutboundReachability } from './outbound-reachability.ts'
 import type { ProbeOptions } from './probe-options.ts'
 import type { ConnectionInfo } from './probe-outcome.ts'
+import type { ServerLimits } from './server-limits.ts'
+import type { ServerKeys, Witnesses } from './witnesses.ts'
 
 /** What an egress knows of mail servers, for all of its probes. */
 export type EgressState = {
@@ -16,6 +18,8 @@ export type EgressState = {
   readonly catchAll: CatchAllCache
   readonly learned: LearnedReplies
   readonly hosts: HostHealth
+  readonly limits: ServerLimits
+  readonly witnesses: Witnesses
   readonly domains: DomainBlocks
   readonly reachability: OutboundReachability
 }

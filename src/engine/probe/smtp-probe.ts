@@ -11,7 +11,6 @@ import {
   type PipelinedReply,
   type StartedTest,
 } from './catch-all-probe.ts'
-import type { AnsweredRecipient, ConnectionCounts, ServerKeys, Witness } from './host-health.ts'
 import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import { needsSmtpUtf8, nextBatch, type ProbeTarget } from './mx-groups.ts'
 import { type OpenSession, startTls } from './open-session.ts'
@@ -27,6 +26,9 @@ import {
   REJECTS_ALL,
 } from './probe-outcome.ts'
 import { RefusalCounter } from './refusal-counter.ts'
+import type { ConnectionCounts } from './server-limits.ts'
+import { WitnessCheck } from './witness-check.ts'
+import type { AnsweredRecipient } from './witnesses.ts'
 
 /** A session starts no new transaction after this share of its time limit. */
 const SESSION_SHARE = 0.5
@@ -37,9 +39,6 @@ const SESSION_SHARE = 0.5
  * surplus reply.
  */
 const QUIT_TIMEOUT_MS = 500
-
-/** From this share of refused recipients on, a connection often ends with three of them. */
-const REFUSED_SHARE_OF_DOUBT = 1 / 3
 
 /**
  * `probing`: transactions follow. `ending`: none follows, because of a reply, a limit or a failure.
@@ -67,8 +66,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #group: MxGroupState<Q>
   readonly #opened: OpenSession
   readonly #session: Session
-  readonly #server: ServerKeys
   readonly #log: RecipientLog
+  readonly #witnessCheck: WitnessCheck<Q>
   readonly #catchAllProbe: CatchAllProbe<Q>
   readonly #startedAt: number
   /** RCPT commands sent, including random and unanswered ones. */
@@ -85,8 +84,6 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
   #phase: Phase = 'probing'
-  /** The refusals before the last recipient that was accepted; null if none was. */
-  #refusalsAtAcceptance: number | null = null
   /** True once recipients beyond the expected limit of refusals were returned. */
   #hasReturned = false
   /** True once a recipient was blocked: the session may go on but does not count as a success. */
@@ -107,8 +104,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#group = group
     this.#opened = opened
     this.#session = opened.session
-    this.#server = group.serverKeys(opened.host, opened.ip)
     this.#log = log
+    this.#witnessCheck = new WitnessCheck(group, group.serverKeys(opened.host, opened.ip), log)
     this.#catchAllProbe = new CatchAllProbe(group, opened, log, {
       inBatch: to => this.#rcpt(to),
       inTransaction: (to, isLast) => this.#rcptInTransaction(to, isLast),
@@ -116,10 +113,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
       inOrder: all => this.#rcptInOrder(all),
       noteFull: taken => this.#noteTransactionMax(taken),
     })
-    this.#limits = group.egress.hosts.connectionLimits(opened.host)
+    const { limits } = group.egress
+    this.#limits = limits.ofConnection(opened.host)
     this.#refusals = new RefusalCounter(group.rateController, this.#limits.refusals)
     this.#startedAt = group.egress.deps.clock.monotonicNow()
-    group.reduceBatchSize(group.egress.hosts.recipientsMax(opened.host))
+    group.reduceBatchSize(limits.recipientsMax(opened.host))
   }
 
   /** Probes the targets; before them, the domain of a second look. */
@@ -211,13 +209,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
   }
 
   /**
-   * Ends the catch-all tests that only the end of the session explains; `isInStep`: its replies are
-   * valid, and so is the recipient that was accepted.
+   * Ends what only the end of the session explains; `isInStep`: its replies belonged to their
+   * commands.
    */
   conclude(isInStep: boolean): void {
     this.#catchAllProbe.conclude(isInStep)
-    if (isInStep || this.#refusalsAtAcceptance === null) return
-    this.#group.egress.hosts.forgetWitness(this.#server)
+    this.#witnessCheck.conclude(isInStep)
+    if (!isInStep || this.#isFull) return
+    const counts = { recipients: this.#asked, refusals: this.#refusals.count }
+    this.#group.egress.limits.noteTaken(this.#opened.host, counts)
   }
 
   #canContinue(): boolean {
@@ -276,7 +276,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * too many unknown recipients a server may reject everyone for a time.
    */
   async #askWitness(isLast: boolean): Promise<void> {
-    const witness = this.#findWitness()
+    const witness = this.#witnessCheck.find()
     if (witness === null || this.#failure !== null) return
     const { isInDoubt, options } = this.#group
     if (this.#phase === 'quit' && !isInDoubt && !options.single) {
@@ -290,51 +290,18 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
   }
 
-  /** Returns that recipient; null if there is none, or if too few were rejected, `more` included. */
-  #findWitness(more = 0): Witness | null {
-    if (this.#log.isShown) return null
-    const { egress, isInDoubt } = this.#group
-    const rejected = isInDoubt ? Number.POSITIVE_INFINITY : this.#log.rejectedInARow + more
-    return egress.hosts.findWitness(this.#server, rejected)
-  }
-
-  /**
-   * Whether the witness is likely to be asked after a batch, so that QUIT waits for its replies. If it
-   * turns out later to be needed, the rejections are repeated over another connection.
-   */
-  #expectsWitness(batchSize: number): boolean {
-    const { rateController, options } = this.#group
-    const witness = this.#findWitness(batchSize)
-    if (witness === null) return false
-    if (options.single || witness.hasRejectedAll) return true
-    return this.#findWitness() !== null || rateController.refusedShare >= REFUSED_SHARE_OF_DOUBT
-  }
-
   /** Records the reply to a recipient that was accepted earlier. */
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
     if (isFailure(reply)) return
     const answer = outcomeFor('rcpt', reply, accepted)
-    const isDomainKnown = this.#log.has(domain)
-    this.#noteRecipient(domain, accepted, answer)
-    // A mailbox can become full at any time, and a host may serve only some domains of its address.
-    if (answer.kind !== 'rejected' || answer.why === 'full') return
-    if (answer.why === 'not-hosted' && !isDomainKnown) return
-    const { hosts } = this.#group.egress
-    this.#log.onWitnessRejected()
-    hosts.noteWitnessRejected(this.#server)
-    if (this.#refusalsAtAcceptance !== null)
-      hosts.noteRefusalsMax(this.#opened.host, this.#refusalsAtAcceptance)
+    const { count } = this.#refusals
+    if (!this.#witnessCheck.addRepeated(domain, accepted, answer, count)) return
+    const { refusalsAtAcceptance } = this.#witnessCheck
+    if (refusalsAtAcceptance !== null)
+      this.#group.egress.limits.noteRefusalsMax(this.#opened.host, refusalsAtAcceptance)
     this.#isFull = true
     this.#opened.permit.throttled(null)
     this.#abandon(REJECTS_ALL)
-  }
-
-  #noteRecipient(domain: string, recipient: string, answer: RecipientOutcome) {
-    const { hosts } = this.#group.egress
-    if (answer.kind === 'rejected') hosts.noteRejected(this.#server)
-    if (!this.#log.add(domain, recipient, answer)) return
-    hosts.noteAccepted(this.#server, domain, recipient)
-    this.#refusalsAtAcceptance = this.#refusals.count
   }
 
   async #transaction(batch: Q[]): Promise<void> {
@@ -431,15 +398,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * recipients per transaction, costs a second connection once an hour.
    */
   #isLast(batch: readonly Q[], isRandomInBatch: boolean): boolean {
-    const { hosts, deps, learned } = this.#group.egress
+    const { hosts, limits, deps, learned } = this.#group.egress
     if (batch.length < this.#remainingCount) return false
     // An accepted recipient may be asked again.
     const [first] = batch
     const hasOwnTexts = first !== undefined && learned.hasOwnTexts(first.address.domain.ascii)
     if (!this.#group.options.single && (hasOwnTexts || this.#log.hasRefusals)) return false
-    if (this.#expectsWitness(batch.length)) return false
+    if (this.#witnessCheck.isLikely(batch.length)) return false
     const { host } = this.#opened
-    const meaning = hosts.deferralMeaning(host)
+    const meaning = limits.deferralMeaning(host)
     if (!this.#group.options.single && meaning !== null && meaning !== 'recipients') return false
     if (!this.#session.secured && hosts.requiresTls(host, deps.startTls)) return false
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
@@ -534,7 +501,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const recipients = this.#askedBefore + replied
     if (recipients === 0 || this.#isFull) return
     this.#isFull = true
-    this.#group.egress.hosts.noteFull(this.#opened.host, { recipients, refusals })
+    this.#group.egress.limits.noteFull(this.#opened.host, { recipients, refusals })
   }
 
   /** Before RCPT the whole server throttles us, so its IP address slows down too. */
@@ -689,7 +656,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
         // It has taken none in this connection, so it counts those of earlier ones.
         throttling = answer
       }
-      this.#noteRecipient(domain, wireAddress(target.address), answer)
+      this.#witnessCheck.add(domain, wireAddress(target.address), answer, this.#refusals.count)
       this.#noteAnswered(target, answer)
       if (this.#countForOperator(target, answer)) {
         throttling = answer
@@ -703,7 +670,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#catchAllProbe.read(batch[0] as Q, random.reply)
     const mayIntroduce = random === null && accepted.length === 0 && throttling === null
     const recipientCount = batch.length
-    const isFollowed = this.#log.hasRefusals || this.#findWitness() !== null
+    const isFollowed = this.#log.hasRefusals || this.#witnessCheck.find() !== null
     const isLast = this.#remainingCount === accepted.length && !isFollowed
     if (deferred !== null && mayIntroduce)
       await this.#catchAllProbe.introduce(deferred, { recipientCount, isLast })
@@ -732,15 +699,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * of recipients, and does not greylist those that it deferred last.
    */
   async #defersAll(domain: string, batch: readonly Q[]): Promise<boolean> {
-    const { hosts } = this.#group.egress
+    const { limits } = this.#group.egress
     const { host } = this.#opened
-    const meaning = hosts.deferralMeaning(host)
+    const meaning = limits.deferralMeaning(host)
     if (this.#group.options.single || meaning === 'recipients') return false
     let answered = this.#answered
     if (answered?.domain !== domain && meaning !== null)
-      answered = this.#findWitness(Number.POSITIVE_INFINITY)
+      answered = this.#witnessCheck.find(Number.POSITIVE_INFINITY)
     if (answered?.domain !== domain || batch.some(needsSmtpUtf8)) return false
-    if (meaning === null) hosts.noteDeferral(host, 'unclear')
+    if (meaning === null) limits.noteDeferral(host, 'unclear')
     if (this.#mustStop) return false
     const { recipient } = answered
     const hasRoom = this.#group.transactionMax > batch.length
@@ -750,7 +717,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (reply === 'quit-sent' || isFailure(reply)) return false
     const answer = outcomeFor('rcpt', reply, recipient)
     const isLimit = answer.kind === 'deferred' && !isTooMany(answer)
-    hosts.noteDeferral(host, isLimit ? 'limit' : 'recipients')
+    limits.noteDeferral(host, isLimit ? 'limit' : 'recipients')
     return isLimit
   }
 
@@ -789,7 +756,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Remembers that a transaction was full after `taken` recipients, for later connections too. */
   #noteTransactionMax(taken: number) {
-    this.#group.egress.hosts.noteRecipientsMax(this.#opened.host, taken)
+    this.#group.egress.limits.noteRecipientsMax(this.#opened.host, taken)
     this.#group.reduceBatchSize(taken)
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { HostHealth } from '../../../src/engine/probe/host-health.ts'
 import { noResponse } from '../../../src/engine/probe/probe-outcome.ts'
 import { ServedAddresses } from '../../../src/engine/probe/served-addresses.ts'
+import { ServerLimits } from '../../../src/engine/probe/server-limits.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { HOUR, MINUTE } from '../../../src/platform/clock.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -91,13 +92,14 @@ describe('TLS', () => {
   })
 })
 
-describe('the limits of a host', () => {
+describe('replies out of step, and the limits of transactions', () => {
   test('are cached for an hour, per host', async () => {
     const { hosts, clock } = memory()
+    const limits = new ServerLimits(clock)
     hosts.markOutOfStep('mx1.test')
-    hosts.noteRecipientsMax('mx2.test', 10)
+    limits.noteRecipientsMax('mx2.test', 10)
     const known = () =>
-      ['mx1.test', 'mx2.test'].map(host => [hosts.isOutOfStep(host), hosts.recipientsMax(host)])
+      ['mx1.test', 'mx2.test'].map(host => [hosts.isOutOfStep(host), limits.recipientsMax(host)])
     expect(known()).toEqual([
       [true, Number.POSITIVE_INFINITY],
       [false, 10],

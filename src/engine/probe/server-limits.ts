@@ -1,0 +1,93 @@
+import { type Clock, HOUR } from '../../platform/clock.ts'
+import { TtlMap } from '../../platform/ttl-map.ts'
+
+const HOSTS_MAX = 20_000
+/** How long transactions or connections stay limited. */
+const LIMITS_MS = HOUR
+
+/** How many recipients were named in a connection, and how many commands were refused. */
+export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
+
+/** `limit`: it would defer anyone. `recipients`: it greylists these, or their mailboxes are busy. */
+type DeferralMeaning = 'limit' | 'recipients' | 'unclear'
+
+/** The number of no connection. */
+const NONE = -1
+
+const UNLIMITED: ConnectionCounts = {
+  recipients: Number.POSITIVE_INFINITY,
+  refusals: Number.POSITIVE_INFINITY,
+}
+
+/** What MX hosts accept in each transaction and each connection, as far as they have shown it. */
+export class ServerLimits {
+  readonly #recipientsMax: TtlMap<{ max: number }>
+  /** What it means that a host defers recipients after it has answered others. */
+  readonly #deferrals: TtlMap<{ meaning: DeferralMeaning }>
+  /** The counts of the last connection in which the host asked to slow down, and its limits. */
+  readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
+
+  constructor(clock: Clock) {
+    this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#deferrals = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+  }
+
+  /** Records that the host accepts at most `max` recipients per transaction. */
+  noteRecipientsMax(host: string, max: number): void {
+    this.#recipientsMax.set(host, { max }, LIMITS_MS)
+  }
+
+  /** The recipients that the host accepts per transaction; infinite if no limit is known. */
+  recipientsMax(host: string): number {
+    return this.#recipientsMax.get(host)?.max ?? Number.POSITIVE_INFINITY
+  }
+
+  /**
+   * Records what a connection had taken when the host asked to slow down. The host may have counted
+   * the recipients of a minute, but the same number in two connections in a row is its limit for
+   * each: of recipients, or of refused ones.
+   */
+  noteFull(host: string, counts: ConnectionCounts): void {
+    const before = this.#full.get(host)?.counts
+    let limits = UNLIMITED
+    if (counts.recipients === before?.recipients)
+      limits = { ...UNLIMITED, recipients: counts.recipients }
+    else if (counts.refusals === before?.refusals && counts.refusals > 0)
+      limits = { ...UNLIMITED, refusals: counts.refusals }
+    this.#full.set(host, { counts, limits }, LIMITS_MS)
+  }
+
+  /** Records what a connection had taken without such a reply: a smaller number is no limit. */
+  noteTaken(host: string, taken: ConnectionCounts): void {
+    const full = this.#full.get(host)
+    if (full === undefined) return
+    const recipients = taken.recipients > full.counts.recipients ? NONE : full.counts.recipients
+    const refusals = taken.refusals > full.counts.refusals ? NONE : full.counts.refusals
+    this.#full.set(host, { ...full, counts: { recipients, refusals } }, LIMITS_MS)
+  }
+
+  /** The known limits of the host for each connection; infinite if there are none. */
+  ofConnection(host: string): ConnectionCounts {
+    return this.#full.get(host)?.limits ?? UNLIMITED
+  }
+
+  /**
+   * Records that a host rejects every recipient after some number of refusals in a connection; it
+   * accepted one after `max` of them.
+   */
+  noteRefusalsMax(host: string, max: number): void {
+    const limits = { ...UNLIMITED, refusals: Math.max(1, max) }
+    this.#full.set(host, { counts: limits, limits }, LIMITS_MS)
+  }
+
+  /** Records that the host deferred the last recipients of a transaction after it answered others. */
+  noteDeferral(host: string, meaning: DeferralMeaning): void {
+    if (this.deferralMeaning(host) !== 'limit') this.#deferrals.set(host, { meaning }, LIMITS_MS)
+  }
+
+  /** Returns what that means; null if it has not done so. */
+  deferralMeaning(host: string): DeferralMeaning | null {
+    return this.#deferrals.get(host)?.meaning ?? null
+  }
+}
