@@ -132,6 +132,7 @@ class Form {
 
   #field(name: string, value: string, isCut: boolean) {
     if (isCut) this.#fail(`the field "${sanitizeText(name, 40)}" is too long`)
+    if (this.#fields.has(name)) this.#fail(`it has the field "${sanitizeText(name, 40)}" twice`)
     this.#fields.set(name, value)
   }
 

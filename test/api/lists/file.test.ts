@@ -244,6 +244,17 @@ describe('a file is refused', () => {
       /more than one file/,
     ],
     [
+      'with a field twice',
+      form([
+        ['column', 'email'],
+        ['column', 'work'],
+        ['file', { file: 'email,work\na@a.test,b@a.test' }],
+      ]),
+      FORM,
+      400,
+      /it has the field "column" twice/,
+    ],
+    [
       'with the file in another field',
       form([['list', { file: 'a@a.test' }]]),
       FORM,
