@@ -302,6 +302,10 @@ function composeCheckedResolver(
   }
 }
 
+/** How long a single verification waits, within its deadline. */
+const AWAITED_GREETING_MS = 30 * SECOND
+const AWAITED_REPLY_MS = 20 * SECOND
+const AWAITED_SESSION_MS = MINUTE
 /**
  * How long a list waits for the greeting and for each reply. Servers that are busy, or that slow
  * down senders of spam, delay them by 20 to 90 seconds. RFC 5321 §4.5.3.2 allows five minutes, for
@@ -319,9 +323,9 @@ const timeouts = ({
 }: Config): ProbeDeps['timeouts'] => ({
   awaited: {
     connectMs,
-    greetingMs: greetingTimeoutMs ?? 30 * SECOND,
-    replyMs: replyTimeoutMs ?? 20 * SECOND,
-    sessionMs: sessionTimeoutMs ?? MINUTE,
+    greetingMs: greetingTimeoutMs ?? AWAITED_GREETING_MS,
+    replyMs: replyTimeoutMs ?? AWAITED_REPLY_MS,
+    sessionMs: sessionTimeoutMs ?? AWAITED_SESSION_MS,
   },
   list: {
     connectMs,

@@ -21,8 +21,8 @@ const BATCH_MAX = 500
 /**
  * Batches single reads of a result cache: one read is in flight at a time, and keys that arrive
  * during the read wait for the next batch. A cache failure is logged and counts as a miss, so it
- * never fails a verification. Answers from another network count as misses: what a simulator said about an
- * address says nothing about the mailbox of a real provider.
+ * never fails a verification. Answers from another network count as misses: what a simulator said
+ * about an address says nothing about the mailbox of a real provider.
  */
 export class BatchedCache {
   readonly #cache: ResultCache

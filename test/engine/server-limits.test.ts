@@ -84,7 +84,7 @@ test('a list goes on at the moment at which the block of its domain ends', async
   const { minutes, accepted, rejected, connections } = await verifyList(() =>
     limited(5, '550 5.7.1 Message rejected due to policy'),
   )
-  // Those that are named in a connection after it was blocked keep that answer.
+  // A recipient that was blocked itself keeps this result; only the others are retried.
   expect({ accepted, rejected, connections }).toEqual({
     accepted: 69,
     rejected: 17,

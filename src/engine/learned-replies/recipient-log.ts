@@ -41,8 +41,9 @@ export class RecipientLog {
   readonly #refusedDomains = new Set<string>()
   /** Recipients that were rejected since the last acceptance, of any domain. */
   #rejectedInARow: string[] = []
-  /** Those that were rejected while the server rejected everyone, and while it may have done so. */
+  /** Recipients whose rejection proves nothing, because the server rejected everyone. */
   readonly #disproved = new Set<string>()
+  /** Recipients that are asked again, because the server may have rejected everyone. */
   readonly #doubted = new Set<string>()
   #transaction = 0
   /** Replies in the current transaction. */
@@ -182,12 +183,12 @@ export class RecipientLog {
     for (const recipient of this.#rejectedInARow) this.#disproved.add(recipient)
   }
 
-  /** Records that nothing shows whether the server, which ended with rejections, rejects everyone. */
+  /** Records that the last rejections of the connection could not be checked. */
   doubtRejections(): void {
     for (const recipient of this.#rejectedInARow) this.#doubted.add(recipient)
   }
 
-  /** Whether the rejection of a recipient is to be repeated. */
+  /** Whether a recipient must be asked again. */
   isInDoubt(recipient: string): boolean {
     return this.#doubted.has(recipient)
   }

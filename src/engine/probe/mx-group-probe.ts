@@ -564,7 +564,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   serverKeys(host: string, ip: string): ServerKeys {
     const keys = serverKeys(this.#plan.route, host)
-    // A known operator may serve each customer under a name of its own only, on a shared address.
+    // The servers of a known operator may know each customer by host name, on one address for all.
     const isOneServer = this.egress.deps.destinationLimits?.includes(this.operator) === true
     return isOneServer ? [ip, ...keys] : keys
   }

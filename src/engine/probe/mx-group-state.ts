@@ -41,7 +41,7 @@ export type MxGroupState<Q extends ProbeTarget> = {
   readonly rateController: RateController
   readonly options: ProbeOptions
   readonly timeouts: Timeouts
-  /** Whether rejections of the last connection are repeated, because nothing showed that they count. */
+  /** Whether the targets include some that the last connection rejected and that are asked again. */
   readonly isInDoubt: boolean
   /** Whether other connections may take targets that a connection is not expected to reach. */
   readonly canReturn: boolean

@@ -75,7 +75,7 @@ export const OUT_OF_STEP = noResponse(
 )
 export const NO_RESULT = noResponse('closed', 'rcpt', 'the session ended without a result')
 
-/** The server rejects also a recipient that it accepted before, so it is asked about no other one. */
+/** The server also rejects a recipient that it accepted before, so no other recipient is named. */
 export const REJECTS_ALL: RecipientOutcome = {
   kind: 'deferred',
   why: 'rate',

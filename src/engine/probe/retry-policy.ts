@@ -5,10 +5,11 @@ import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.
 import type { Result } from '../verdict/verdict.ts'
 import type { Acceptance } from './mx-groups.ts'
 
+/** How often a server is asked about an item: greylists accept the second or third attempt. */
 const TRIES_MAX = 3
 /** One more for a catch-all test: a recipient accepted at the last attempt still needs one. */
 const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
-/** How long an item waits that is retried. Then, and after the attempts, its result is final. */
+/** How long an item is retried. Its result is final then, or earlier after the last attempt. */
 const TOTAL_WAIT_MAX_MS = UNSERVED_MAX_MS
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE

@@ -8,7 +8,10 @@ const LIMITS_MS = HOUR
 /** How many recipients were named in a connection, and how many commands were refused. */
 export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
 
-/** `limit`: it would defer anyone. `recipients`: it greylists these, or their mailboxes are busy. */
+/**
+ * Why a host defers recipients. `limit`: it would defer anyone. `recipients`: it greylists these, or
+ * their mailboxes are busy.
+ */
 type DeferralMeaning = 'limit' | 'recipients' | 'unclear'
 
 /** The number of no connection. */
@@ -19,10 +22,10 @@ const UNLIMITED: ConnectionCounts = {
   refusals: Number.POSITIVE_INFINITY,
 }
 
-/** What MX hosts accept in each transaction and each connection, as far as they have shown it. */
+/** The limits of MX hosts for each transaction and each connection, learned from their replies. */
 export class ServerLimits {
   readonly #recipientsMax: TtlMap<{ max: number }>
-  /** What it means that a host defers recipients after it has answered others. */
+  /** Why hosts deferred recipients after they had answered others. */
   readonly #deferrals: TtlMap<{ meaning: DeferralMeaning }>
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
@@ -58,7 +61,7 @@ export class ServerLimits {
     this.#full.set(host, { counts, limits }, LIMITS_MS)
   }
 
-  /** Records what a connection had taken without such a reply: a smaller number is no limit. */
+  /** Records the counts of a connection that met no limit: any limit is higher than they are. */
   noteTaken(host: string, taken: ConnectionCounts): void {
     const full = this.#full.get(host)
     if (full === undefined) return
@@ -81,12 +84,12 @@ export class ServerLimits {
     this.#full.set(host, { counts: limits, limits }, LIMITS_MS)
   }
 
-  /** Records that the host deferred the last recipients of a transaction after it answered others. */
+  /** Records why the host deferred recipients after it had answered others. */
   noteDeferral(host: string, meaning: DeferralMeaning): void {
     if (this.deferralMeaning(host) !== 'limit') this.#deferrals.set(host, { meaning }, LIMITS_MS)
   }
 
-  /** Returns what that means; null if it has not done so. */
+  /** Returns why the host defers recipients; null if it has deferred none. */
   deferralMeaning(host: string): DeferralMeaning | null {
     return this.#deferrals.get(host)?.meaning ?? null
   }

@@ -912,12 +912,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
 }
 
 /** Deferred because the recipient is new to the server, which greylists or verifies it. */
-const isPerRecipient = (answer: RecipientOutcome) =>
+const isPerRecipient = (
+  answer: RecipientOutcome,
+): answer is Extract<RecipientOutcome, { kind: 'deferred' }> =>
   answer.kind === 'deferred' && (answer.why === 'greylist' || answer.why === 'busy')
 
 /** The same, with a code that asks to retry. */
-const isTemporary = (answer: RecipientOutcome) =>
-  answer.kind === 'deferred' && isPerRecipient(answer) && answer.reply.code < 500
+const isTemporary = (answer: RecipientOutcome) => isPerRecipient(answer) && answer.reply.code < 500
 
 const toThrottling = (answer: RecipientOutcome): RecipientOutcome =>
   answer.kind === 'deferred' ? { ...answer, why: 'rate' } : answer

@@ -23,7 +23,7 @@ export type RateState = {
   /** Consecutive unknown users, over all connections. */
   readonly streak: number
   readonly refusal: BlockedState | null
-  /** Since when the operator throttles or blocks us and has served no recipient; null if it has. */
+  /** When it began to throttle or block us without serving a recipient since; null if it serves us. */
   readonly unservedSince: number | null
   /** Domains that blocked us at RCPT since the operator last answered for a recipient. */
   readonly refusingDomains: readonly BlockingDomain[]
@@ -57,11 +57,11 @@ export const CEILING_MS = HOUR
 /** How long a block counts before the next probe. */
 export const BLOCK_MS = 30 * MINUTE
 /**
- * RFC 5321 §4.5.4.1 asks for patient retries; an operator that serves us in none of them for this
- * long has refused the list.
+ * How long a list retries at an operator that serves none of its recipients. RFC 5321 §4.5.4.1 asks
+ * for patient retries.
  */
 export const UNSERVED_MAX_MS = 4 * HOUR
-/** Without a connection for this long after a pause or a block, the next one starts anew. */
+/** A pause or a block that begins this long after the end of the last one starts a new count. */
 export const UNSERVED_GAP_MS = HOUR
 /**
  * Blocking domains after which their operator counts as blocking. One or two may have their own
@@ -227,15 +227,10 @@ export function onBlocked(state: RateState, now: number, answer: RecipientOutcom
 export const unservedForMs = (state: RateState, now: number): number =>
   now - getUnservedSince(state, now)
 
-const getUnservedSince = (state: RateState, now: number): number =>
-  isUnserved(state, now) ? state.unservedSince : now
-
-function isUnserved(
-  state: RateState,
-  now: number,
-): state is RateState & { readonly unservedSince: number } {
-  const stoppedUntil = Math.max(state.throttledUntil, state.refusal?.until ?? NEVER)
-  return state.unservedSince !== null && now <= stoppedUntil + UNSERVED_GAP_MS
+function getUnservedSince(state: RateState, now: number): number {
+  const { unservedSince, throttledUntil, refusal } = state
+  const stoppedUntil = Math.max(throttledUntil, refusal?.until ?? NEVER)
+  return unservedSince === null || now > stoppedUntil + UNSERVED_GAP_MS ? now : unservedSince
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Row } from './feed.ts'
 
-/** What it needs of its run. */
+/** The functions of the run that `OperatorRows` calls. */
 type OperatorRowsDeps = {
   /** Returns how many more rows of an operator the run may have in memory that has `size` rows. */
   readonly getRoom: (operator: string, size: number) => number
@@ -29,7 +29,7 @@ export class OperatorRows {
   readonly #sizes = new Map<string, number>()
   /** Operators of which rows were refused. */
   readonly #refusing = new Set<string>()
-  /** Operators for which the sink is being asked, and whether rows were refused meanwhile. */
+  /** Operators with a call of `ask` in progress; true if a row was refused since the call. */
   readonly #asking = new Map<string, boolean>()
   /** Rows that are not routed yet, by the operator that has asked for them. */
   readonly #asked = new Map<Row<unknown>, string>()
@@ -56,7 +56,7 @@ export class OperatorRows {
     this.#deps.countRows(operator, before, change)
   }
 
-  /** Whether there is no room for one more row of an operator. The first one always has room. */
+  /** Whether the run may take no further row of an operator. It may always take the first one. */
   isFull(operator: string): boolean {
     const size = this.#sizes.get(operator)
     return size !== undefined && this.#deps.getRoom(operator, size) <= 0
