@@ -184,7 +184,7 @@ export function onThrottled(
   const throttledUntil = Math.max(state.throttledUntil, until)
   const unservedSince = getUnservedSince(state, now)
   const isGivenUp = answer !== null && now - unservedSince >= UNSERVED_MAX_MS
-  const refusal = isGivenUp ? { answer, at: now, until: throttledUntil, skipped: 0 } : state.refusal
+  const refusal = isGivenUp ? toRefusal(state, now, answer, throttledUntil) : state.refusal
   const paused = {
     ...pausedUntil(state, now, throttledUntil),
     throttledUntil,
@@ -214,13 +214,22 @@ export function onLimitReached(state: RateState, now: number, sessions: number):
 
 /** Records a block of our IP, HELO or sender. Repeated ones extend it until a session succeeds. */
 export function onBlocked(state: RateState, now: number, answer: RecipientOutcome): RateState {
-  const { at, skipped } = state.refusal ?? { at: now, skipped: 0 }
   const slower = isBlocked(state, now) ? state : halved(state)
   return {
     ...slower,
-    refusal: { answer, at, until: now + BLOCK_MS, skipped },
+    refusal: toRefusal(state, now, answer, now + BLOCK_MS),
     unservedSince: getUnservedSince(state, now),
   }
+}
+
+/** Returns a block that continues the last one, if no session has succeeded since. */
+function toRefusal(
+  { refusal }: RateState,
+  now: number,
+  answer: RecipientOutcome,
+  until: number,
+): BlockedState {
+  return { answer, at: refusal?.at ?? now, until, skipped: refusal?.skipped ?? 0 }
 }
 
 /** Returns how long the operator has throttled or blocked us without serving us, in ms. */

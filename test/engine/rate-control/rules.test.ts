@@ -163,6 +163,13 @@ describe('an operator that serves nobody', () => {
     expect(isBlocked(after, after.throttledUntil)).toBe(false)
   })
 
+  test('counts as one block until a session succeeds', () => {
+    const given = onSkipped(throttledFor(250 * MINUTE), 7)
+    const again = throttle(given, NOW + 300 * MINUTE)
+    expect(again.refusal).toMatchObject({ at: NOW + 250 * MINUTE, skipped: 7 })
+    expect(isBlocked(again, NOW + 300 * MINUTE)).toBe(true)
+  })
+
   test('counts the time of blocks too', () => {
     const blocked = onBlocked(throttledFor(200 * MINUTE), NOW + 250 * MINUTE, REFUSAL)
     expect(unservedForMs(blocked, NOW + 260 * MINUTE)).toBe(260 * MINUTE)
