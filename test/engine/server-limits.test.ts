@@ -2,29 +2,25 @@ import { expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxScript, type MxSession } from '../support/mx.ts'
-import { isRandomRecipient, recipientOf, recipientsOf } from '../support/recipients.ts'
-
-const isRcpt = (line: string) => line.startsWith('RCPT')
-const replyTo = (line: string) =>
-  recipientOf(line).startsWith('gone') || isRandomRecipient(recipientOf(line))
-    ? '550 5.1.1 No such user'
-    : '250 2.1.5 Ok'
-const isRefused = (line: string) => replyTo(line).startsWith('550')
-
-const answerRcpt = (line: string) => (isRcpt(line) ? replyTo(line) : undefined)
+import {
+  answerRcpt,
+  isMissing,
+  isRcpt,
+  recipientOf,
+  recipientsOf,
+  replyToRcpt,
+  usersAndGone,
+} from '../support/recipients.ts'
 
 /** Says this to each further recipient of a connection after `max` of them, or of the refused ones. */
 const limited = (max: number, reply: MxSays, counts = isRcpt): MxScript => ({
   answer: (line, { lines }) => {
     if (!isRcpt(line)) return undefined
-    return lines.filter(one => isRcpt(one) && counts(one)).length > max ? reply : replyTo(line)
+    return lines.filter(one => isRcpt(one) && counts(one)).length > max ? reply : replyToRcpt(line)
   },
 })
 
-const ADDRESSES = Array.from(
-  { length: 200 },
-  (_, n) => `${n % 5 === 0 ? 'gone' : 'user'}${n}@a.test`,
-)
+const ADDRESSES = usersAndGone(200)
 
 /** Verifies the list, and returns its reasons, its time and its number of connections. */
 async function verifyList(script: (now: () => number) => MxScript) {
@@ -50,8 +46,8 @@ test.each([
   ['five recipients', 5, '451 busy, try later', isRcpt, 45],
   ['three recipients', 3, null, isRcpt, 75],
   ['three recipients', 3, HANG_UP, isRcpt, 75],
-  ['three refusals', 3, '421 4.7.0 mx.a.test Error: too many errors', isRefused, 32],
-  ['four refusals', 4, '550 Too many failed recipients', isRefused, 25],
+  ['three refusals', 3, '421 4.7.0 mx.a.test Error: too many errors', isMissing, 32],
+  ['four refusals', 4, '550 Too many failed recipients', isMissing, 25],
 ] as const)(
   'a list is verified to its end at a server that takes %s per connection: %i, %s',
   async (_, max, reply, counts, connectionsMax) => {
@@ -72,7 +68,7 @@ test('a limit of recipients per minute does not count as one of connections', as
         times = times.filter(at => at > now() - MINUTE)
         if (times.length >= 30) return '450 4.7.1 Error: too many recipients from 192.0.2.1'
         times.push(now())
-        return replyTo(line)
+        return replyToRcpt(line)
       },
     }
   })
@@ -107,7 +103,7 @@ test.each([
       answer: line => {
         if (!isRcpt(line)) return undefined
         times = [...times.filter(at => at > now() - MINUTE), now()]
-        return times.length > max ? reply : replyTo(line)
+        return times.length > max ? reply : replyToRcpt(line)
       },
     }
   })
@@ -133,7 +129,7 @@ test('a limit of TLS sessions per minute is a pause, and no demand for TLS that 
         if (line.startsWith('MAIL') && !isSecured && lines.includes('STARTTLS')) return HANG_UP
         if (line.startsWith('MAIL') && !isSecured)
           return '530 5.7.0 Must issue a STARTTLS command first'
-        return isRcpt(line) ? replyTo(line) : undefined
+        return answerRcpt(line)
       },
     }
   })
@@ -149,10 +145,10 @@ test('a server that greylists some recipients has no limit, and is asked one tim
       if (!isRcpt(line)) return undefined
       recipients++
       const to = recipientOf(line)
-      if (/[02468]@/.test(to)) return replyTo(line)
+      if (/[02468]@/.test(to)) return replyToRcpt(line)
       const since = greylisted.get(to) ?? now()
       greylisted.set(to, since)
-      return now() - since < 4 * MINUTE ? '451 4.7.1 Please try again later' : replyTo(line)
+      return now() - since < 4 * MINUTE ? '451 4.7.1 Please try again later' : replyToRcpt(line)
     },
   }))
   expect({ accepted, rejected }).toEqual({ accepted: 160, rejected: 40 })
@@ -198,7 +194,7 @@ test.each<[string, number, (session: MxSession) => MxSays]>([
           if (line === 'STARTTLS') return '220 2.0.0 Ready to start TLS'
           if (line.startsWith('MAIL') && !isSecured)
             return '530 5.7.0 Must issue a STARTTLS command first'
-          return isRcpt(line) ? replyTo(line) : undefined
+          return answerRcpt(line)
         },
       }
     })
@@ -216,15 +212,15 @@ const harvestGuard =
     return {
       answer: (line, { lines }) => {
         if (!isRcpt(line)) return undefined
-        const before = lines.slice(0, -1).filter(one => isRcpt(one) && isRefused(one)).length
+        const before = lines.slice(0, -1).filter(one => isRcpt(one) && isMissing(one)).length
         const isGuarding = scope === 'connection' ? before >= max : now() < until
         if (isGuarding) return '550 5.1.1 No such user'
-        if (isRefused(line)) times = [...times.filter(at => at > now() - 10 * MINUTE), now()]
+        if (isMissing(line)) times = [...times.filter(at => at > now() - 10 * MINUTE), now()]
         if (times.length >= max) {
           until = now() + 10 * MINUTE
           times = []
         }
-        return replyTo(line)
+        return replyToRcpt(line)
       },
     }
   }

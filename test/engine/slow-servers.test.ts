@@ -2,20 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND, sleep } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
-import { isRandomRecipient, recipientOf } from '../support/recipients.ts'
+import { answerRcpt, isMissing, isRcpt, usersAndGone } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
 const DELAY_MS = 90 * SECOND
-const isRcpt = (line: string) => line.startsWith('RCPT')
-const isUnknown = (line: string) =>
-  isRcpt(line) && (recipientOf(line).startsWith('gone') || isRandomRecipient(recipientOf(line)))
-const replyTo = (line: string) =>
-  isUnknown(line) ? '550 5.1.1 No such user' : isRcpt(line) ? '250 2.1.5 Ok' : undefined
-
-const ADDRESSES = Array.from(
-  { length: 60 },
-  (_, n) => `${n % 5 === 0 ? 'gone' : 'user'}${n}@a.test`,
-)
+const ADDRESSES = usersAndGone(60)
 
 type Wait = (delayMs: number) => Promise<void>
 
@@ -49,7 +40,7 @@ const greetsLate = (delayMs: number) => (wait: Wait) =>
       wait(delayMs).then(() => say('220 mx.a.test ESMTP'))
       return null
     },
-    answer: replyTo,
+    answer: answerRcpt,
   }) satisfies MxScript
 
 /** A server that delays its replies to some commands. */
@@ -57,7 +48,7 @@ const repliesLate = (isDelayed: (line: string) => boolean) => (wait: Wait) =>
   ({
     answer: async line => {
       if (isDelayed(line)) await wait(DELAY_MS)
-      return replyTo(line)
+      return answerRcpt(line)
     },
   }) satisfies MxScript
 
@@ -65,7 +56,7 @@ describe('a list waits for a server that delays by 90 seconds', () => {
   test.each([
     ['its greeting', greetsLate(DELAY_MS), 4],
     ['EHLO', repliesLate(line => line.startsWith('EHLO')), 4],
-    ['unknown recipients', repliesLate(isUnknown), 14],
+    ['unknown recipients', repliesLate(isMissing), 14],
     ['each recipient', repliesLate(isRcpt), 70],
     ['each command', repliesLate(() => true), 75],
   ])('%s', async (_, script, minutesMax) => {
@@ -101,7 +92,7 @@ test('a list no longer waits for an exchanger that is silent while another one a
   const home = createSlowEngine(
     () => ({
       greeting: ({ to }) => (to.ip === silent ? null : undefined),
-      answer: replyTo,
+      answer: answerRcpt,
     }),
     zone,
   )

@@ -2,9 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
-import { isRandomRecipient, recipientOf, users } from '../support/recipients.ts'
+import { isRandomRecipient, isRcpt, recipientOf, users } from '../support/recipients.ts'
 
-const isRcpt = (line: string) => line.startsWith('RCPT')
 const isMail = (line: string) => line.startsWith('MAIL')
 const always = (isCommand: (line: string) => boolean, reply: string): MxScript => ({
   answer: line => (isCommand(line) ? reply : undefined),

@@ -29,3 +29,21 @@ export const knows = (...known: readonly string[]) =>
 /** Returns `count` addresses of one domain. */
 export const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
+
+/** Whether a line is a RCPT command. */
+export const isRcpt = (line: string) => line.startsWith('RCPT')
+
+/** Whether a line names a recipient `gone…` or a random one. */
+export const isMissing = (line: string) =>
+  recipientOf(line).startsWith('gone') || isRandomRecipient(recipientOf(line))
+
+/** The reply to a RCPT of a server that rejects missing recipients and accepts all others. */
+export const replyToRcpt = (line: string) =>
+  isMissing(line) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'
+
+/** A script of this server. */
+export const answerRcpt = (line: string) => (isRcpt(line) ? replyToRcpt(line) : undefined)
+
+/** Returns `count` addresses, every fifth of which is missing. */
+export const usersAndGone = (count: number) =>
+  Array.from({ length: count }, (_, n) => `${n % 5 === 0 ? 'gone' : 'user'}${n}@a.test`)

@@ -3,6 +3,7 @@ import type { LearnedReply, Result } from '../../../src/index.ts'
 import { DAY, HOUR } from '../../../src/platform/clock.ts'
 import { createTestEngine, isRandomRecipient, mail, toRecipients } from '../../support/engine.ts'
 import type { MxScript } from '../../support/mx.ts'
+import { isRcpt } from '../../support/recipients.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 import { accepting, learnedStore } from './servers.ts'
 
@@ -76,7 +77,6 @@ describe.each(TEXTS)('a server that answers in %s', (_, text) => {
 
 describe('a server with limits of its own', () => {
   const script = accepting(['ann', 'bob'], '550 Ei onnistu')
-  const isRcpt = (line: string) => line.startsWith('RCPT')
 
   test.each<[string, NonNullable<MxScript['answer']>]>([
     [
