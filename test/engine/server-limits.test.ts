@@ -11,6 +11,7 @@ import {
   replyToRcpt,
   usersAndGone,
 } from '../support/recipients.ts'
+import { remoteDial } from '../support/remote.ts'
 
 /** Says this to each further recipient of a connection after `max` of them, or of the refused ones. */
 const limited = (max: number, reply: MxSays, counts = isRcpt): MxScript => ({
@@ -391,4 +392,17 @@ test('rejections at the end of a connection are repeated over the next one if no
   expect(first?.slice(-3)).toEqual(list.slice(-3))
   // With the one that was accepted last.
   expect(second).toEqual([...list.slice(-3), list[15]])
+})
+
+test('a list with few rejections takes no round trip for a check of the server', async () => {
+  const { many, clock, mx } = createTestEngine({
+    script: { answer: answerRcpt },
+    dial: (near, time) => remoteDial(near, time, 100),
+  })
+  const startedAt = clock.now()
+  const names = Array.from({ length: 400 }, (_, n) => `${n % 20 === 0 ? 'gone' : 'user'}${n}`)
+  await many(names.map(name => `${name}@a.test`))
+  // One recipient is random, and each connection sends QUIT with its last recipients.
+  expect(mx.lines().filter(isRcpt)).toHaveLength(401)
+  expect(clock.now() - startedAt).toBeLessThanOrEqual(4_600)
 })
