@@ -116,3 +116,30 @@ test('a failed verification of the recipient is not one of the sender', async ()
   expect(await reasonAfter({ answer: verified('Recipient verify failed') })).toBe('rejected_email')
   expect(await reasonAfter({ answer: verified('Sender verify failed') })).toBe('probe_blocked')
 })
+
+describe('a rejection that names this client, and not the recipient, is about the client', () => {
+  const mailFrom = 'check@probe.test'
+  const reasonFor = (text: (to: string) => string) =>
+    createTestEngine({
+      script: toRecipients(to => `550 5.1.1 ${text(to)}`),
+      engine: { mailFrom },
+    }).reason('ann@a.test')
+
+  test.each([
+    `<${mailFrom}>: no such user`,
+    `Unable to verify address: CHECK@Probe.Test.`,
+    `Callout failed: from=${mailFrom} mailbox unavailable`,
+    `<${mailFrom}>: mailbox disabled`,
+    '<probe.test>: host not found',
+  ])('%s', async text => {
+    expect(await reasonFor(() => text)).toBe('probe_blocked')
+  })
+
+  test.each([
+    ['both are named', to => `<${to}>: no such user (from <${mailFrom}>)`],
+    ['a longer name is', () => 'No such user at mx.probe.test'],
+    ['a longer name is', () => 'No such user in probe.test.example'],
+  ] as const satisfies [string, (to: string) => string][])('not if %s', async (_, text) => {
+    expect(await reasonFor(text)).toBe('rejected_email')
+  })
+})

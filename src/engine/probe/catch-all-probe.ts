@@ -151,7 +151,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
       reply: this.#send.inBatch(to),
       drop: lock.drop,
       conclude: reply => {
-        if (isTooMany(outcomeFor('rcpt', reply, to))) {
+        if (isTooMany(outcomeFor('rcpt', reply, { recipient: to }))) {
           lock.drop()
           this.#send.noteFull(recipientCount)
           return null
@@ -223,7 +223,9 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   #note({ address }: Q, recipient: string, reply: Reply | ConnectionFailure) {
     if (isFailure(reply)) return
-    this.#log.add(address.domain.ascii, recipient, outcomeFor('rcpt', reply, recipient))
+    const client = this.#group.egress.deps.egress
+    const answer = outcomeFor('rcpt', reply, { recipient, client })
+    this.#log.add(address.domain.ascii, recipient, answer)
   }
 
   /** Runs the test and resolves the lock with its result, also if the test throws. */
@@ -266,7 +268,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const reply = hasRoom ? await this.#send.inTransaction(to, isLast) : (pipelined?.reply ?? null)
     if (reply === 'quit-sent') return reply
     if (reply !== null) {
-      if (!isTooMany(outcomeFor('rcpt', reply, to))) return reply
+      if (!isTooMany(outcomeFor('rcpt', reply, { recipient: to }))) return reply
       this.#send.noteFull(recipientCount)
     }
     return this.#send.inNewTransaction(to, isLast)
@@ -301,7 +303,10 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     if (isFailure(outcome)) return null
     const domain = target.address.domain.ascii
     const recipient = this.recipientFor(target)
-    const answer = classifyReply('rcpt', outcome, { recipient })
+    const answer = classifyReply('rcpt', outcome, {
+      recipient,
+      client: this.#group.egress.deps.egress,
+    })
     this.#log.add(domain, recipient, answer, { isRandom: true, transaction })
     // `restricted` is a refusal too, and leaves open whether it concerns us or the name.
     if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true

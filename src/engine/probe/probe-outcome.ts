@@ -3,6 +3,7 @@ import {
   classifyReply,
   type NoResponseReason,
   type RecipientOutcome,
+  type ReplyContext,
   type Stage,
 } from '../smtp/classify-reply.ts'
 import { type ConnectionFailure, isFailure } from '../smtp/connection.ts'
@@ -37,10 +38,10 @@ export type ConnectionInfo = Partial<Omit<ProbeResult, 'answer' | 'dialogue'>>
 export function outcomeFor(
   stage: Stage,
   outcome: Reply | ConnectionFailure,
-  recipient?: string,
+  about: ReplyContext = {},
 ): RecipientOutcome {
   if (isFailure(outcome)) return noResponse(outcome.broken, stage, outcome.detail)
-  return classifyReply(stage, outcome, recipient === undefined ? {} : { recipient })
+  return classifyReply(stage, outcome, about)
 }
 
 export const noResponse = (

@@ -293,7 +293,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Records the reply to a recipient that was accepted earlier. */
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
     if (isFailure(reply)) return
-    const answer = outcomeFor('rcpt', reply, accepted)
+    const answer = this.#answerTo(accepted, reply)
     const { count } = this.#refusals
     if (!this.#witnessCheck.addRepeated(domain, accepted, answer, count)) return
     const { refusalsAtAcceptance } = this.#witnessCheck
@@ -447,6 +447,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return false
   }
 
+  #answerTo(recipient: string, reply: Reply | ConnectionFailure): RecipientOutcome {
+    return outcomeFor('rcpt', reply, { recipient, client: this.#group.egress.deps.egress })
+  }
+
   /** Returns null for a 250, and an outcome for any other reply. */
   #mailAnswer(reply: Reply | ConnectionFailure): RecipientOutcome | null {
     return !isFailure(reply) && reply.code === 250 ? null : outcomeFor('mail', reply)
@@ -567,7 +571,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   ) {
     for (const [index, target] of batch.entries()) {
       const outcome = replies[index] as Reply | ConnectionFailure
-      const answer = outcomeFor('rcpt', outcome, target.address.text)
+      const answer = this.#answerTo(target.address.text, outcome)
       if (isFailure(outcome)) this.#handleSilence(target, outcome, answer, index)
       else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
       else this.#handleClosing(target, answer, index)
@@ -634,7 +638,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     let deferred: Q | null = null
     const domain = (batch[0] as Q).address.domain.ascii
     const answers = batch.map(({ address }, index) =>
-      outcomeFor('rcpt', replies[index] as Reply | ConnectionFailure, address.text),
+      this.#answerTo(address.text, replies[index] as Reply | ConnectionFailure),
     )
     const deferredFrom = answers.findLastIndex(answer => !isTemporary(answer)) + 1
     let defersAll = false
@@ -715,7 +719,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
       ? await this.#rcptInTransaction(recipient, false)
       : await this.#rcptInNewTransaction(recipient, false)
     if (reply === 'quit-sent' || isFailure(reply)) return false
-    const answer = outcomeFor('rcpt', reply, recipient)
+    const answer = this.#answerTo(recipient, reply)
     const isLimit = answer.kind === 'deferred' && !isTooMany(answer)
     limits.noteDeferral(host, isLimit ? 'limit' : 'recipients')
     return isLimit

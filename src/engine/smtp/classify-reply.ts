@@ -95,7 +95,7 @@ export type Learned = {
 
 /**
  * Classifies a reply. `about.recipient` is the probed address, which is removed from the text
- * first. A cause on our side (block, rate, greylisting, TLS, policy) is never classified as
+ * first, and `about.client` has our names. A cause on our side (block, rate, greylisting, TLS, policy) is never classified as
  * `rejected`.
  */
 export function classifyReply(
@@ -114,10 +114,30 @@ export function classifyReply(
   const text = plainText(reply, about.recipient)
   const rule = matchRule(stage, reply, text)
   if (rule === null) return { kind: 'no-response', why: 'garbage', stage, detail: detailOf(reply) }
-  return toOutcome(rule, stage, reply, text)
+  const outcome = toOutcome(rule, stage, reply, text)
+  if (outcome.kind !== 'rejected' || !namesClientOnly(reply.text, about)) return outcome
+  return { kind: 'blocked', why: 'sender', stage, reply }
 }
 
-type ReplyContext = { readonly recipient?: string }
+/** What is known about the command that a reply answers. */
+export type ReplyContext = { readonly recipient?: string; readonly client?: ClientNames }
+
+/** The names that this client gave in MAIL, where it is empty for the null sender, and in EHLO. */
+type ClientNames = { readonly mailFrom: string; readonly helo: string }
+
+/**
+ * Whether a text names this client and not the recipient: a server that verifies the sender says "no
+ * such user" of it.
+ */
+function namesClientOnly(text: string, { recipient, client }: ReplyContext): boolean {
+  if (recipient === undefined || client === undefined) return false
+  const folded = text.toLowerCase()
+  if (folded.includes(recipient.toLowerCase())) return false
+  const named = new Set(folded.split(BETWEEN_NAMES))
+  return [client.mailFrom, client.helo].some(name => name !== '' && named.has(name.toLowerCase()))
+}
+
+const BETWEEN_NAMES = /[\s<>()[\]"',;:=]|\.(?![\w-])/
 
 /** All rules in order of precedence; the first match decides. */
 export const REPLY_RULES: readonly ReplyRule[] = [
