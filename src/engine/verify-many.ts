@@ -95,8 +95,7 @@ class ResultQueue implements Sink<null> {
   }
 
   decided(_: null, result: Result): void {
-    this.#ready.push(result)
-    this.#wake()
+    if (this.#ready.push(result) === 1) this.#wake()
   }
 
   /** The scheduler keeps the address. */

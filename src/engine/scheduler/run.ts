@@ -406,6 +406,7 @@ export class Run {
         this.#onCapacity = resolve
       })
     }
+    this.#onCapacity = () => {}
   }
 
   /** Starts as many route lookups as the limits allow. */

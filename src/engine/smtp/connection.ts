@@ -33,9 +33,16 @@ const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
   rset: new Set([250]),
 }
 
-/** False for a code that the command cannot have, as it may be the reply to another command. */
-const isPossible = ({ stage }: PendingReply, code: number): boolean =>
-  code >= 400 || SUCCESS_CODES[stage]?.has(code) !== false
+const ADDRESS = /<[^<>@]+@[^<>@]+>/
+
+/**
+ * False for a reply that the command cannot have, as it may be the reply to another command: a code
+ * of another command, or a refusal of RSET that names an address.
+ */
+const isPossible = ({ stage }: PendingReply, { code, text }: Reply): boolean =>
+  code >= 400
+    ? stage !== 'rset' || !ADDRESS.test(text)
+    : SUCCESS_CODES[stage]?.has(code) !== false
 
 /** Why a command has no reply. A failed connection stays failed. */
 export type ConnectionFailure = {
@@ -238,7 +245,7 @@ export class Connection {
     this.#hasPipelined ||= this.#pending.length > 0
     this.#options.listener?.(`C: ${line}`)
     this.#bytesLeft += READ_BYTES_PER_COMMAND
-    if (this.#writeBuffer === '') queueMicrotask(() => this.#flush())
+    if (this.#writeBuffer === '') process.nextTick(() => this.#flush())
     this.#writeBuffer += `${line}\r\n`
     this.#awaitReply(pending)
   }
@@ -367,7 +374,7 @@ export class Connection {
       return void this.#break('closed', detail)
     }
     if (pending.quitTimeoutMs !== null) return this.#readQuitReply(reply)
-    if (this.#hasPipelined && !isPossible(pending, reply.code)) {
+    if (this.#hasPipelined && !isPossible(pending, reply)) {
       return void this.#break('garbage', `${reply.code} is not a valid reply to ${pending.stage}`)
     }
     this.#pending.shift()

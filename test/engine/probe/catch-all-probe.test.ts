@@ -163,6 +163,20 @@ describe('the catch-all test', () => {
     expect(walk.only().catchAll).toBe(true)
   })
 
+  test('leaves in the same write as the next transaction of a list', async () => {
+    const all = people(12)
+    const home = createTestProber(knows(...all))
+    await home.run(all)
+    const next = all.slice(8).map(email => `RCPT TO:<${email}>`)
+    expect(home.writes[0]?.[2]?.split('\r\n')).toEqual([
+      expect.stringMatching(/^RCPT TO:<[a-z][a-z0-9]{19}@a\.test>$/),
+      'RSET',
+      'MAIL FROM:<>',
+      ...next,
+      '',
+    ])
+  })
+
   test('uses its own transaction if the operator accepts one recipient per transaction', async () => {
     const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 1 } })
     const walk = await home.single('ann@a.test')
