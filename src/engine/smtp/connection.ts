@@ -40,9 +40,7 @@ const ADDRESS = /<[^<>@]+@[^<>@]+>/
  * of another command, or a refusal of RSET that names an address.
  */
 const isPossible = ({ stage }: PendingReply, { code, text }: Reply): boolean =>
-  code >= 400
-    ? stage !== 'rset' || !ADDRESS.test(text)
-    : SUCCESS_CODES[stage]?.has(code) !== false
+  code >= 400 ? stage !== 'rset' || !ADDRESS.test(text) : SUCCESS_CODES[stage]?.has(code) !== false
 
 /** Why a command has no reply. A failed connection stays failed. */
 export type ConnectionFailure = {
