@@ -8,6 +8,7 @@ import type { MxGroupState, SecondLook } from './mx-group-state.ts'
 import type { ProbeTarget } from './mx-groups.ts'
 import type { OpenSession } from './open-session.ts'
 import { isTooMany, outcomeFor } from './probe-outcome.ts'
+import type { Transactions } from './transactions.ts'
 
 /** The reply to a random recipient that was pipelined with the real one. */
 export type PipelinedReply = {
@@ -35,21 +36,8 @@ export type StartedTest = {
   readonly drop: () => void
 }
 
-/** Sends one RCPT. `isLast`: no command follows. Resolves `quit-sent` if QUIT was sent before. */
-type Probe = (to: string, isLast: boolean) => Promise<Reply | ConnectionFailure | 'quit-sent'>
-
-type RandomRcptCommands = {
-  /** Sends RCPT in the current batch, before its replies have arrived. */
-  readonly inBatch: (to: string) => Promise<Reply | ConnectionFailure>
-  /** Sends RCPT in the current transaction. */
-  readonly inTransaction: Probe
-  /** Sends RCPT in a new transaction. */
-  readonly inNewTransaction: Probe
-  /** Sends RCPT for each of these, and for no other recipient between them. */
-  readonly inOrder: (all: readonly string[]) => Promise<readonly (Reply | ConnectionFailure)[]>
-  /** Records that the host accepts at most `taken` recipients per transaction. */
-  readonly noteFull: (taken: number) => void
-}
+/** Sends RCPT for each of these, and for no other recipient between them. */
+type RcptInOrder = (all: readonly string[]) => Promise<readonly (Reply | ConnectionFailure)[]>
 
 /** Runs catch-all tests in one session: a domain that accepts a random recipient accepts all. */
 export class CatchAllProbe<Q extends ProbeTarget> {
@@ -57,7 +45,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   readonly #session: Session
   readonly #host: string
   readonly #log: RecipientLog
-  readonly #send: RandomRcptCommands
+  readonly #transactions: Transactions
+  readonly #rcptInOrder: RcptInOrder
   /** The last random recipient that was sent, by catch-all key. */
   readonly #sent = new Map<string, string>()
   /**
@@ -73,13 +62,15 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     group: MxGroupState<Q>,
     { session, host }: Pick<OpenSession, 'session' | 'host'>,
     log: RecipientLog,
-    send: RandomRcptCommands,
+    transactions: Transactions,
+    rcptInOrder: RcptInOrder,
   ) {
     this.#group = group
     this.#session = session
     this.#host = host
     this.#log = log
-    this.#send = send
+    this.#transactions = transactions
+    this.#rcptInOrder = rcptInOrder
   }
 
   /**
@@ -105,7 +96,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /** Sends the random recipient for the domain of this target in the current batch. */
   rcpt(target: Q): Promise<Reply | ConnectionFailure> {
-    return this.#send.inBatch(this.#randomRecipient(target))
+    return this.#transactions.rcpt(this.#randomRecipient(target))
   }
 
   /**
@@ -148,12 +139,12 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const { inStep } = this.#session
     const { transaction } = this.#log
     return {
-      reply: this.#send.inBatch(to),
+      reply: this.#transactions.rcpt(to),
       drop: lock.drop,
       conclude: reply => {
         if (isTooMany(outcomeFor('rcpt', reply, { recipient: to }))) {
           lock.drop()
-          this.#send.noteFull(recipientCount)
+          this.#group.noteTransactionMax(this.#host, recipientCount)
           return null
         }
         const known = this.read(target, reply, transaction)
@@ -188,7 +179,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const random = this.#randomRecipient(target)
     let known: boolean | null = null
     try {
-      const replies = await this.#send.inOrder([before, random, after])
+      const replies = await this.#rcptInOrder([before, random, after])
       for (const [index, reply] of replies.entries()) {
         if (index === 1) known = this.read(target, reply)
         else this.#note(target, index === 0 ? before : after, reply)
@@ -265,13 +256,15 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
     const to = this.#randomRecipient(target)
     const hasRoom = pipelined === null && this.#group.transactionMax > recipientCount
-    const reply = hasRoom ? await this.#send.inTransaction(to, isLast) : (pipelined?.reply ?? null)
+    const reply = hasRoom
+      ? await this.#transactions.rcptUnlessQuit(to, isLast)
+      : (pipelined?.reply ?? null)
     if (reply === 'quit-sent') return reply
     if (reply !== null) {
       if (!isTooMany(outcomeFor('rcpt', reply, { recipient: to }))) return reply
-      this.#send.noteFull(recipientCount)
+      this.#group.noteTransactionMax(this.#host, recipientCount)
     }
-    return this.#send.inNewTransaction(to, isLast)
+    return this.#transactions.rcptInNew(to, isLast)
   }
 
   /** Returns the random recipient of this domain that was sent last; '' if none was. */

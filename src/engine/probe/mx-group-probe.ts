@@ -578,6 +578,11 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, max))
   }
 
+  noteTransactionMax(host: string, taken: number) {
+    this.egress.limits.noteRecipientsMax(host, taken)
+    this.reduceBatchSize(taken)
+  }
+
   /**
    * Records a block at RCPT. It counts for the domain first, and for the operator after several.
    */

@@ -54,6 +54,8 @@ export type MxGroupState<Q extends ProbeTarget> = {
   catchAllKey(target: Q, host: string | null): string
   serverKeys(host: string, ip: string): ServerKeys
   reduceBatchSize(max: number): void
+  /** Records that a host accepts at most `taken` recipients per transaction, for later connections too. */
+  noteTransactionMax(host: string, taken: number): void
   isRefused(batch: readonly Q[]): boolean
   notBlocked(target: Q): void
   blockedAtRcpt(target: Q, answer: RecipientOutcome): void

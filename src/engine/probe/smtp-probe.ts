@@ -27,24 +27,18 @@ import {
 } from './probe-outcome.ts'
 import { RefusalCounter } from './refusal-counter.ts'
 import type { ConnectionCounts } from './server-limits.ts'
+import {
+  isAccepted,
+  NO_TRANSACTION,
+  namesOther,
+  SINGLE_QUIT_TIMEOUT_MS,
+  Transactions,
+} from './transactions.ts'
 import { WitnessCheck } from './witness-check.ts'
 import type { AnsweredRecipient } from './witnesses.ts'
 
 /** A session starts no new transaction after this share of its time limit. */
 const SESSION_SHARE = 0.5
-
-/**
- * How long a single verification waits for the reply to QUIT. A surplus reply would arrive in its
- * place, and at once, because a server looks nothing up to answer QUIT. After this time there is no
- * surplus reply.
- */
-const QUIT_TIMEOUT_MS = 500
-
-/**
- * `probing`: transactions follow. `ending`: none follows, because of a reply, a limit or a failure.
- * `quit`: QUIT was sent, so that no command follows.
- */
-type Phase = 'probing' | 'ending' | 'quit'
 
 /** How a session ended. */
 export type SmtpProbeEnd = {
@@ -67,12 +61,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
   readonly #opened: OpenSession
   readonly #session: Session
   readonly #log: RecipientLog
+  readonly #transactions: Transactions
   readonly #witnessCheck: WitnessCheck<Q>
   readonly #catchAllProbe: CatchAllProbe<Q>
   readonly #startedAt: number
-  /** RCPT commands sent, including random and unanswered ones. */
-  #asked = 0
-  /** The same, when the current transaction started. */
+  /** RCPT commands sent when the current transaction started. */
   #askedBefore = 0
   /** Whether the server asked to slow down after it had replied to recipients of this connection. */
   #isFull = false
@@ -80,10 +73,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #received = 0
   /** A recipient that was accepted, or else rejected, in this connection. */
   #answered: AnsweredRecipient | null = null
-  #transactions = 0
   readonly #limits: ConnectionCounts
   readonly #refusals: RefusalCounter
-  #phase: Phase = 'probing'
+  /** True once no transaction may follow, because of a reply, a limit or a failure. */
+  #isEnding = false
   /** True once recipients beyond the expected limit of refusals were returned. */
   #hasReturned = false
   /** True once a recipient was blocked: the session may go on but does not count as a success. */
@@ -106,13 +99,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#session = opened.session
     this.#log = log
     this.#witnessCheck = new WitnessCheck(group, group.serverKeys(opened.host, opened.ip), log)
-    this.#catchAllProbe = new CatchAllProbe(group, opened, log, {
-      inBatch: to => this.#rcpt(to),
-      inTransaction: (to, isLast) => this.#rcptInTransaction(to, isLast),
-      inNewTransaction: (to, isLast) => this.#rcptInNewTransaction(to, isLast),
-      inOrder: all => this.#rcptInOrder(all),
-      noteFull: taken => this.#noteTransactionMax(taken),
+    this.#transactions = new Transactions(opened.session, log, {
+      mailFrom: group.egress.deps.egress.mailFrom,
+      single: group.options.single,
     })
+    this.#catchAllProbe = new CatchAllProbe(group, opened, log, this.#transactions, all =>
+      this.#rcptInOrder(all),
+    )
     const { limits } = group.egress
     this.#limits = limits.ofConnection(opened.host)
     this.#refusals = new RefusalCounter(group.rateController, this.#limits.refusals)
@@ -125,7 +118,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     try {
       if (look !== null) await this.#catchAllProbe.testBetween(look)
       if (!this.#group.isInDoubt) await this.#askWitness(false)
-      while (this.#phase === 'probing' && this.#session.usable && this.#canContinue()) {
+      while (this.#isProbing && this.#session.usable && this.#canContinue()) {
         await this.#transaction(nextBatch(this.#remaining, this.#batchMax()))
       }
       if (this.#startedTest !== null) await this.#concludeTest(this.#startedTest, true)
@@ -139,7 +132,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     } finally {
       this.#startedTest?.drop()
     }
-    const isComplete = this.#phase === 'quit' || this.#session.usable
+    const isComplete = this.#transactions.hasQuit || this.#session.usable
     return {
       failure: this.#failure,
       isClean: this.#failure === null && !this.#isBlocked && isComplete,
@@ -149,12 +142,16 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Starts no further transaction. */
   #end(): void {
-    if (this.#phase === 'probing') this.#phase = 'ending'
+    this.#isEnding = true
+  }
+
+  get #isProbing(): boolean {
+    return !this.#isEnding && !this.#transactions.hasQuit
   }
 
   /** Whether no command can be sent. */
   get #mustStop(): boolean {
-    return this.#phase === 'quit' || !this.#session.usable
+    return this.#transactions.hasQuit || !this.#session.usable
   }
 
   /** The targets without a reply. */
@@ -176,7 +173,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const needsTest = first !== undefined && !this.#catchAllProbe.isKnown(first)
     const reserve = needsTest && !this.#isUnderTest(first) ? 1 : 0
     const { recipientsPerSession } = this.#group.rateController.row
-    return Math.min(recipientsPerSession, this.#limits.recipients) - this.#asked - reserve
+    return (
+      Math.min(recipientsPerSession, this.#limits.recipients) -
+      this.#transactions.recipients -
+      reserve
+    )
   }
 
   /** Whether the random recipient for the domain of this target was sent. */
@@ -202,10 +203,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Sends QUIT, unless it was sent already. Resolves when the connection is closed. */
   quit(): Promise<void> {
-    this.#phase = 'quit'
-    if (!this.#group.options.single) return this.#session.quit()
-    // Without PIPELINING each reply is trusted as it arrives.
-    return this.#session.quit(this.#session.offersPipelining ? QUIT_TIMEOUT_MS : 0)
+    return this.#transactions.quit()
   }
 
   /**
@@ -216,7 +214,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#catchAllProbe.conclude(isInStep)
     this.#witnessCheck.conclude(isInStep)
     if (!isInStep || this.#isFull) return
-    const counts = { recipients: this.#asked, refusals: this.#refusals.count }
+    const counts = { recipients: this.#transactions.recipients, refusals: this.#refusals.count }
     this.#group.egress.limits.noteTaken(this.#opened.host, counts)
   }
 
@@ -227,7 +225,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     // The list yields only after a first reply; otherwise it would never make progress.
     if (!options.single && this.#received > 0 && rateController.isRequested) return false
     if (this.#refusals.isReached) return false
-    if (this.#asked > 0 && this.#recipientsLeft < 1) return false
+    if (this.#transactions.recipients > 0 && this.#recipientsLeft < 1) return false
     return clock.monotonicNow() - this.#startedAt < timeouts.sessionMs * SESSION_SHARE
   }
 
@@ -242,7 +240,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const accepted = this.#log.findWitness(domain)
     if (accepted === null) return
     const isLast = this.#remainingCount === 0 && this.#untested.length === 0
-    const reply = await this.#rcptInTransaction(accepted, isLast)
+    const reply = await this.#transactions.rcptUnlessQuit(accepted, isLast)
     if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
   }
 
@@ -255,7 +253,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const open = this.#log.findWitnesses()
     for (const [index, { domain, accepted }] of open.entries()) {
       if (this.#mustStop) return
-      const reply = await this.#rcptInNewTransaction(accepted, index === open.length - 1)
+      const reply = await this.#transactions.rcptInNew(accepted, index === open.length - 1)
       if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
     }
   }
@@ -279,14 +277,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const witness = this.#witnessCheck.find()
     if (witness === null || this.#failure !== null) return
     const { isInDoubt, options } = this.#group
-    if (this.#phase === 'quit' && !isInDoubt && !options.single) {
+    if (this.#transactions.hasQuit && !isInDoubt && !options.single) {
       this.#log.doubtRejections()
       this.#isRetried = true
     }
     if (this.#mustStop) return
-    if (this.#asked >= this.#limits.recipients) return
+    if (this.#transactions.recipients >= this.#limits.recipients) return
     const { domain, recipient } = witness
-    const reply = await this.#rcptInNewTransaction(recipient, isLast)
+    const reply = await this.#transactions.rcptInNew(recipient, isLast)
     if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
   }
 
@@ -306,7 +304,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
-    this.#askedBefore = this.#asked
+    this.#askedBefore = this.#transactions.recipients
     const smtpUtf8 = needsSmtpUtf8(first)
     // Only a pipelined batch may follow a test without its reply.
     const isPipelined = this.#session.pipelining && (!smtpUtf8 || this.#session.offersSmtpUtf8)
@@ -318,14 +316,14 @@ export class SmtpProbe<Q extends ProbeTarget> {
       for (const target of batch) this.#resolve(target, answer)
       return
     }
-    const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
+    const mail = this.#session.pipelining ? this.#transactions.start(smtpUtf8) : null
     if (mail === null && !(await this.#startTransaction(smtpUtf8))) return
-    const rcpts = this.#rcpts(batch)
+    const rcpts = this.#transactions.rcpts(batch.map(({ address }) => wireAddress(address)))
     const { clock } = this.#group.egress.deps
     const lock = this.#catchAllProbe.lockForBatch(batch)
     const random = lock === null ? null : this.#catchAllProbe.rcpt(first)
     const accepted = lock === null ? this.#findEarlier(batch) : null
-    const again = accepted === null ? null : this.#rcpt(accepted)
+    const again = accepted === null ? null : this.#transactions.rcpt(accepted)
     const isLast = mail !== null && this.#isLast(batch, lock !== null)
     if (isLast) void this.quit()
     try {
@@ -361,7 +359,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #returnExcess() {
     const { expectedLeft } = this.#refusals
     if (!this.#group.canReturn || this.#hasReturned || expectedLeft === null) return
-    if (this.#phase !== 'probing' || this.#group.rateController.waitMs > 0) return
+    if (!this.#isProbing || this.#group.rateController.waitMs > 0) return
     this.#hasReturned = true
     const excess = [...this.#remaining].slice(expectedLeft)
     if (excess.length > 0) this.#group.returnTargets(excess)
@@ -412,38 +410,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return isRandomInBatch || batch.every(target => this.#catchAllProbe.isKnown(target))
   }
 
-  /**
-   * Sends RSET if needed, then MAIL, without waiting, so that the recipients leave in the same
-   * write. Outlook.com answers 554 to RSET; the reply to MAIL then decides whether the session can
-   * go on.
-   */
-  #sendMail(smtpUtf8: boolean): Promise<Reply | ConnectionFailure> {
-    this.#log.startTransaction()
-    if (this.#transactions++ > 0) void this.#session.rset()
-    return this.#session.mail(this.#sender, { smtpUtf8 })
-  }
-
-  /**
-   * Sends RSET if needed, then MAIL, and waits for each reply. Returns false if the batch stays
-   * pending or is resolved.
-   */
+  /** Starts a transaction. Returns false if the batch stays pending or is resolved. */
   async #startTransaction(smtpUtf8: boolean): Promise<boolean> {
-    this.#log.startTransaction()
-    const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
-    if (reset !== null && isFailure(reset)) return this.#fail(reset)
-    const answer = this.#mailAnswer(await this.#session.mail(this.#sender, { smtpUtf8 }))
+    const answer = this.#mailAnswer(await this.#transactions.start(smtpUtf8))
     if (answer === null) return true
     await this.#mailFailed(answer)
-    return false
-  }
-
-  get #sender(): string {
-    return this.#group.egress.deps.egress.mailFrom
-  }
-
-  #fail(outcome: ConnectionFailure): false {
-    this.#failure = outcomeFor('rset', outcome)
-    this.#end()
     return false
   }
 
@@ -453,7 +424,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Returns null for a 250, and an outcome for any other reply. */
   #mailAnswer(reply: Reply | ConnectionFailure): RecipientOutcome | null {
-    return !isFailure(reply) && reply.code === 250 ? null : outcomeFor('mail', reply)
+    return isAccepted(reply) ? null : outcomeFor('mail', reply)
   }
 
   /**
@@ -476,7 +447,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#end()
     // The first transaction succeeded and a later one failed: the host wants one per connection.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
-    if (this.#transactions > 1 && this.#received > 0 && isFull) return
+    if (this.#transactions.count > 1 && this.#received > 0 && isFull) return
     if (isThrottling(answer)) this.#noteFull(0, count)
     this.#abandon(answer)
   }
@@ -526,7 +497,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (deps.startTls === 'never' || this.#tlsUnavailable) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
-    if (this.#phase === 'quit') {
+    if (this.#transactions.hasQuit) {
       this.#group.setTlsDemand(demand, this.facts)
       return this.#retry()
     }
@@ -536,8 +507,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
       this.#opened.host,
       this.#group.options.signal,
     )
-    // RFC 3207 §4.2: TLS resets the session; if it fails, the open transaction is unchanged.
-    if (this.#session.secured) this.#transactions = 0
+    // If TLS fails, the open transaction is unchanged.
+    if (this.#session.secured) this.#transactions.startOver()
     if (failure === null) return true
     this.#tlsUnavailable = true
     // After a TLS handshake with a failed EHLO the session cannot continue.
@@ -585,31 +556,21 @@ export class SmtpProbe<Q extends ProbeTarget> {
    * their commands: after a missing reply, that to QUIT would have arrived in its place, and at once.
    */
   #isSlow(cut: Cut, replies: readonly (Reply | ConnectionFailure)[], repliedAt: number): boolean {
-    if (cut !== 'timeout' || this.#phase !== 'quit' || replies.some(isFailure)) return false
-    return this.#group.egress.deps.clock.monotonicNow() - repliedAt >= QUIT_TIMEOUT_MS
+    if (cut !== 'timeout' || !this.#transactions.hasQuit || replies.some(isFailure)) return false
+    return this.#group.egress.deps.clock.monotonicNow() - repliedAt >= SINGLE_QUIT_TIMEOUT_MS
   }
 
-  /**
-   * Whether a refusal in a pipelined group names another recipient of the group: replies come in the
-   * order of the commands (RFC 2920 §3.1), so none of these can be trusted.
-   */
+  /** Whether the replies to a pipelined group are not in the order of its commands. */
   #isMisordered(
     batch: readonly Q[],
     replies: readonly (Reply | ConnectionFailure)[],
     random: PipelinedReply | null,
   ): boolean {
-    if (!this.#session.pipelining || replies.length + (random === null ? 0 : 1) === 1) return false
-    const all = random === null ? replies : [...replies, random.reply]
-    const named = all.map(reply =>
-      isFailure(reply) || reply.code < 500 ? null : findNamed(reply.text),
-    )
-    if (named.every(address => address === null)) return false
-    const recipients = batch.map(({ address }) => wireAddress(address).toLowerCase())
-    if (random !== null) recipients.push(this.#catchAllProbe.recipientFor(batch[0] as Q))
-    return named.some(
-      (address, index) =>
-        address !== null && address !== recipients[index] && recipients.includes(address),
-    )
+    if (!this.#session.pipelining) return false
+    const recipients = batch.map(({ address }) => wireAddress(address))
+    if (random === null) return namesOther(recipients, replies)
+    recipients.push(this.#catchAllProbe.recipientFor(batch[0] as Q))
+    return namesOther(recipients, [...replies, random.reply])
   }
 
   #dropReply(): true {
@@ -716,8 +677,8 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const { recipient } = answered
     const hasRoom = this.#group.transactionMax > batch.length
     const reply = hasRoom
-      ? await this.#rcptInTransaction(recipient, false)
-      : await this.#rcptInNewTransaction(recipient, false)
+      ? await this.#transactions.rcptUnlessQuit(recipient, false)
+      : await this.#transactions.rcptInNew(recipient, false)
     if (reply === 'quit-sent' || isFailure(reply)) return false
     const answer = this.#answerTo(recipient, reply)
     const isLimit = answer.kind === 'deferred' && !isTooMany(answer)
@@ -749,19 +710,13 @@ export class SmtpProbe<Q extends ProbeTarget> {
    */
   #handleTooMany(index: number): boolean {
     if (index > 0) {
-      if (this.#phase === 'probing') this.#noteTransactionMax(index)
+      if (this.#isProbing) this.#group.noteTransactionMax(this.#opened.host, index)
       return true
     }
     // The connection takes no more recipients if it took one before.
     const isFull = this.#received > 1
     if (isFull) this.#end()
     return isFull
-  }
-
-  /** Remembers that a transaction was full after `taken` recipients, for later connections too. */
-  #noteTransactionMax(taken: number) {
-    this.#group.egress.limits.noteRecipientsMax(this.#opened.host, taken)
-    this.#group.reduceBatchSize(taken)
   }
 
   #countRefusal({ kind }: RecipientOutcome) {
@@ -817,7 +772,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #testMeanwhile(accepted: AcceptedRecipients<Q>, test: CatchAllTest): boolean {
     const [first] = accepted
     const isFollowed =
-      this.#remainingCount > accepted.length && this.#phase === 'probing' && this.#canContinue()
+      this.#remainingCount > accepted.length && this.#isProbing && this.#canContinue()
     if (first === undefined || !isFollowed || !this.#session.pipelining) return false
     if (test.pipelined !== null || test.isAbandoned) return false
     // An accepted recipient is asked again in this transaction.
@@ -844,58 +799,19 @@ export class SmtpProbe<Q extends ProbeTarget> {
     this.#resolveTested(test.accepted, tested)
   }
 
-  #rcpt(to: string): Promise<Reply | ConnectionFailure> {
-    this.#asked++
-    return this.#session.rcpt(to)
-  }
-
-  /** Sends RCPT for each target of a batch. Resolves when all have their reply. */
-  #rcpts(batch: readonly Q[]): Promise<(Reply | ConnectionFailure)[]> {
-    this.#asked += batch.length
-    return this.#session.rcpts(batch.map(({ address }) => wireAddress(address)))
-  }
-
-  /** Sends one RCPT in the current transaction; `isLast`: no command follows. */
-  async #rcptInTransaction(
-    to: string,
-    isLast: boolean,
-  ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
-    if (this.#phase === 'quit') return 'quit-sent'
-    const rcpt = this.#rcpt(to)
-    if (isLast && this.#session.pipelining) void this.quit()
-    return rcpt
-  }
-
-  /** Sends one RCPT in a new transaction. */
-  async #rcptInNewTransaction(
-    to: string,
-    isLast: boolean,
-  ): Promise<Reply | ConnectionFailure | 'quit-sent'> {
-    if (this.#phase === 'quit') return 'quit-sent'
-    this.#log.startTransaction()
-    // Without PIPELINING the session waits for each reply before it sends the next command.
-    void this.#session.rset()
-    const mail = this.#session.mail(this.#sender)
-    const rcpt = this.#rcptInTransaction(to, isLast)
-    this.#transactions++
-    const refused = this.#mailAnswer(await mail)
-    const reply = await rcpt
-    return refused === null ? reply : NO_TRANSACTION
-  }
-
   async #rcptInOrder(all: readonly string[]): Promise<(Reply | ConnectionFailure)[]> {
     const replies: (Reply | ConnectionFailure)[] = []
     if (this.#group.transactionMax < all.length) {
       for (const to of all) {
-        const reply = await this.#rcptInNewTransaction(to, false)
+        const reply = await this.#transactions.rcptInNew(to, false)
         replies.push(reply === 'quit-sent' ? NO_TRANSACTION : reply)
       }
       return replies
     }
     if (!(await this.#startTransaction(false))) return all.map(() => NO_TRANSACTION)
-    const rcpts = all.map(to => this.#rcpt(to))
+    const rcpts = this.#transactions.rcpts(all)
     if (this.#remainingCount === 0 && this.#session.pipelining) void this.quit()
-    return Promise.all(rcpts)
+    return rcpts
   }
 
   #resolve(target: Q, answer: RecipientOutcome) {
@@ -926,16 +842,3 @@ const isTemporary = (answer: RecipientOutcome) => isPerRecipient(answer) && answ
 
 const toThrottling = (answer: RecipientOutcome): RecipientOutcome =>
   answer.kind === 'deferred' ? { ...answer, why: 'rate' } : answer
-
-const NO_TRANSACTION: ConnectionFailure = {
-  broken: 'closed',
-  stage: 'mail',
-  detail: 'no transaction',
-}
-
-/** Returns the address in angle brackets at the start of a text, in lower case; null without one. */
-function findNamed(text: string): string | null {
-  const start = text.indexOf('<')
-  const end = text.indexOf('>', start)
-  return start === -1 || end === -1 ? null : text.slice(start + 1, end).toLowerCase()
-}
