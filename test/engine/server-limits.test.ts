@@ -5,6 +5,7 @@ import { HANG_UP, type MxSays, type MxScript, type MxSession } from '../support/
 import {
   answerRcpt,
   isMissing,
+  isRandomRecipient,
   isRcpt,
   recipientOf,
   recipientsOf,
@@ -44,6 +45,7 @@ test.each([
   ['five recipients', 5, '450 4.7.1 Too many recipient attempts', isRcpt, 45],
   ['five recipients', 5, '421 4.7.0 mx.a.test Error: too many errors', isRcpt, 45],
   ['one recipient', 1, '450 4.7.1 Too many recipient attempts', isRcpt, 205],
+  ['one recipient', 1, HANG_UP, isRcpt, 205],
   ['five recipients', 5, '451 busy, try later', isRcpt, 45],
   ['three recipients', 3, null, isRcpt, 75],
   ['three recipients', 3, HANG_UP, isRcpt, 75],
@@ -57,6 +59,36 @@ test.each([
     // A pause or two, until the limit is known.
     expect(minutes).toBeLessThan(16)
     expect(connections).toBeLessThanOrEqual(connectionsMax)
+  },
+)
+
+test.each<[string, MxSays]>([
+  ['silence', null],
+  ['a close', HANG_UP],
+])(
+  'a list tests few times whether a server is a catch-all that answers with %s',
+  async (_, says) => {
+    const domains = Array.from({ length: 40 }, (_, n) => `d${n}.test`)
+    const { many, clock, mx } = createTestEngine({
+      zone: {
+        ...Object.fromEntries(domains.map(domain => [domain, { MX: [[10, 'mx.hoster.test']] }])),
+        'mx.hoster.test': { A: ['192.0.2.9'] },
+      },
+      script: {
+        answer: (line, { lines }) =>
+          lines.some(one => isRandomRecipient(recipientOf(one))) ? says : answerRcpt(line),
+      },
+    })
+    const names = ['user1', 'user2', 'gone3', 'user4', 'user5']
+    const startedAt = clock.now()
+    const results = await many(domains.flatMap(domain => names.map(name => `${name}@${domain}`)))
+    const accepted = results.filter(({ verdict }) => verdict.reason === 'low_deliverability')
+    expect(accepted).toHaveLength(160)
+    expect(results.filter(({ verdict }) => verdict.reason === 'rejected_email')).toHaveLength(40)
+    expect(clock.now() - startedAt).toBeLessThan(15 * MINUTE)
+    const recipients = recipientsOf(mx.lines())
+    expect(recipients.filter(isRandomRecipient).length).toBeLessThan(20)
+    expect(recipients.length).toBeLessThan(240)
   },
 )
 

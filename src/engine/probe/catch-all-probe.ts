@@ -47,6 +47,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   readonly #log: RecipientLog
   readonly #transactions: Transactions
   readonly #rcptInOrder: RcptInOrder
+  /** Whether the connection was open when the last random recipient was sent. */
+  #wasOpen = false
   /** The last random recipient that was sent, by catch-all key. */
   readonly #sent = new Map<string, string>()
   /**
@@ -82,16 +84,21 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const [target] = batch
     if (!this.#group.options.single || target === undefined || batch.length > 1) return null
     if (this.#group.catchAllOf(target) !== null || this.#group.transactionMax === 1) return null
-    if (!this.#session.pipelining) return null
+    if (!this.#session.pipelining || !this.#mayTest) return null
     return this.#group.egress.catchAll.lock(this.#keyOf(target), true)
   }
 
   /** Whether the domain of this target needs no test. */
   isKnown(target: Q): boolean {
-    if (this.#group.catchAllOf(target) !== null) return true
+    if (this.#group.catchAllOf(target) !== null || !this.#mayTest) return true
     const { egress, options } = this.#group
     const key = this.#keyOf(target)
     return this.#unexplained.has(key) || egress.catchAll.isResolved(key, options.single)
+  }
+
+  /** False if no reply to a random recipient after others can be expected. */
+  get #mayTest(): boolean {
+    return this.#group.egress.limits.mayTestAfterOthers(this.#host)
   }
 
   /** Sends the random recipient for the domain of this target in the current batch. */
@@ -114,7 +121,8 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const { catchAll: cache } = this.#group.egress
     const key = this.#keyOf(target)
     if (this.#unexplained.has(key)) return { known: null, inStep: null }
-    if (isAbandoned && pipelined === null) return { known: cache.get(key), inStep: null }
+    if ((isAbandoned || !this.#mayTest) && pipelined === null)
+      return { known: cache.get(key), inStep: null }
     if (pipelined === null) this.#releaseLocks()
     const lock = pipelined?.lock ?? (await cache.acquire(key, signal, single))
     if ('known' in lock) return lock
@@ -130,7 +138,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
   start(target: Q, recipientCount: number): StartedTest | null {
     const { egress, options } = this.#group
     if (this.#group.catchAllOf(target) !== null) return null
-    if (this.#group.transactionMax <= recipientCount) return null
+    if (this.#group.transactionMax <= recipientCount || !this.#mayTest) return null
     const key = this.#keyOf(target)
     if (this.#unexplained.has(key)) return null
     const to = this.#randomRecipient(target)
@@ -241,7 +249,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
    * the name at the retry and both get a final reply then. A decisive reply counts now.
    */
   async introduce(target: Q, test: Pick<CatchAllTest, 'recipientCount' | 'isLast'>): Promise<void> {
-    if (this.#group.catchAllOf(target) !== null) return
+    if (this.#group.catchAllOf(target) !== null || !this.#mayTest) return
     const { catchAll, deps } = this.#group.egress
     const key = this.#keyOf(target)
     const lock = catchAll.claimIntroduction(key, deps.egress.name, deps.random)
@@ -281,6 +289,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     const key = this.#keyOf(target)
     const recipient = `${catchAll.nameFor(key, deps.random)}@${target.address.domain.ascii}`
     this.#sent.set(key, recipient)
+    this.#wasOpen = this.#session.usable
     return recipient
   }
 
@@ -293,7 +302,11 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     outcome: Reply | ConnectionFailure,
     transaction = this.#log.transaction,
   ): boolean | null {
-    if (isFailure(outcome)) return null
+    if (isFailure(outcome)) {
+      this.#noteUnanswered(outcome)
+      return null
+    }
+    this.#group.egress.limits.noteAnsweredTest(this.#host)
     const domain = target.address.domain.ascii
     const recipient = this.recipientFor(target)
     const answer = classifyReply('rcpt', outcome, {
@@ -307,5 +320,14 @@ export class CatchAllProbe<Q extends ProbeTarget> {
     // A server that has accepted another recipient here tells them apart.
     if (isSoftUnknown(answer, recipient) && this.#log.hasAccepted(domain)) return false
     return this.#log.catchAll(domain)
+  }
+
+  /** Counts a random recipient without a reply. A list waits long enough for a slow refusal. */
+  #noteUnanswered({ stage, broken }: ConnectionFailure) {
+    const { egress, options, startedAt } = this.#group
+    const isSilent =
+      this.#wasOpen && stage === 'rcpt' && (broken === 'timeout' || broken === 'closed')
+    if (!isSilent || options.single || options.urgent || options.signal.aborted) return
+    egress.limits.noteUnansweredTest(this.#host, startedAt)
   }
 }

@@ -206,7 +206,7 @@ export class EgressProber implements EgressState {
     }
   }
 
-  /** Resolves a recipient that was accepted earlier if its domain has been tested since. */
+  /** Resolves a recipient that was accepted earlier if its domain has been tested since, or cannot be. */
   #resolveTested<Q extends ProbeTarget>(
     target: Q,
     operator: string,
@@ -215,7 +215,7 @@ export class EgressProber implements EgressState {
     if (target.accepted === null) return false
     const { at: _, ...accepted } = target.accepted
     const catchAll = this.catchAll.get(catchAllKey(target, operator, accepted.host))
-    if (catchAll === null) return false
+    if (catchAll === null && !this.limits.ignoresTests(accepted.host ?? '')) return false
     const egress = accepted.egress ?? this.egressName
     sink.probed(target, { ...accepted, egress, catchAll, asked: false, dialogue: null })
     return true

@@ -138,7 +138,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   #wasSilent = false
   #isInDoubt = false
   /** When the last connection was started, monotonic ms. */
-  #startedAt = Number.NEGATIVE_INFINITY
+  startedAt = Number.NEGATIVE_INFINITY
 
   constructor(
     plan: MxGroupPlan<Q>,
@@ -191,7 +191,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         if ('waitMs' in acquired)
           return this.#resolveUnprobed(toHeldOutcome(acquired, stop.aborted))
         const before = this.#pending.size
-        this.#startedAt = deps.clock.monotonicNow()
+        this.startedAt = deps.clock.monotonicNow()
         const look = this.#takeLook()
         const running = this.#runConnection(acquired.permit, permits, look)
         const result = await (look === null ? running : running.finally(() => this.#conclude(look)))
@@ -534,7 +534,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   /** Counts a failure of the hosts, unless its cause may be a limit or suspension of this process. */
   #markFailed(answer: RecipientOutcome, isLost = false) {
     const { deps, hosts } = this.egress
-    if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.#startedAt)) return
+    if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.startedAt)) return
     const isCut = !this.#isPatient || this.#signal.aborted
     const isBrief = isCut && answer.why === 'timeout' && answer.stage !== 'connect'
     hosts.failed(this.#plan.key, { answer, isLost, isBrief })

@@ -41,6 +41,8 @@ export type MxGroupState<Q extends ProbeTarget> = {
   readonly rateController: RateController
   readonly options: ProbeOptions
   readonly timeouts: Timeouts
+  /** When the current connection was started, monotonic ms. */
+  readonly startedAt: number
   /** Whether the targets include some that the last connection rejected and that are asked again. */
   readonly isInDoubt: boolean
   /** Whether other connections may take targets that a connection is not expected to reach. */

@@ -275,6 +275,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
       isLost: probed.isLost,
       egress: prober.egressName,
       isBackupOnly: isBackupOnly(task.exchangers, result),
+      isUntestable: prober.limits.ignoresTests(probed.host ?? ''),
     }
   }
 

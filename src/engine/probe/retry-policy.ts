@@ -48,6 +48,8 @@ export type Outcome = {
   readonly egress: string
   /** True if only a backup MX that accepts every local part accepted it. */
   readonly isBackupOnly?: boolean
+  /** True if its host does not answer catch-all tests. */
+  readonly isUntestable?: boolean
   /** True if no host could be dialed, and one of them had served us recently. */
   readonly isLost?: boolean | undefined
 }
@@ -83,10 +85,11 @@ export type Retry = Omit<AttemptHistory, 'waitedMs'> & {
 }
 
 /** Whether the result is final: `nextRetry` returns null then. */
-export function isDecided({ result, isBackupOnly = false }: Outcome): boolean {
+export function isDecided({ result, isBackupOnly = false, isUntestable }: Outcome): boolean {
   const { answer } = result.evidence
   if (answer?.kind === 'rejected') return true
-  return answer?.kind === 'accepted' && untestedAcceptance(result) === null && !isBackupOnly
+  const isTested = isUntestable || untestedAcceptance(result) === null
+  return answer?.kind === 'accepted' && isTested && !isBackupOnly
 }
 
 /**
@@ -236,12 +239,12 @@ type AttemptCount = {
  * `greylistDelayMs` overrides the delay that the server requests.
  */
 export function retryAfter(
-  { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,
+  { result, asked, isBackupOnly = false, isUntestable = false }: Omit<Outcome, 'egress'>,
   tries: AttemptCount,
   greylistDelayMs: number | null,
 ): number | null {
   const { answer } = result.evidence
-  const isUntested = untestedAcceptance(result) !== null
+  const isUntested = !isUntestable && untestedAcceptance(result) !== null
   const requestedMs = answer === null ? null : requestedDelay(answer)
   if (answer?.kind !== 'deferred' && requestedMs === null && !isUntested && !isBackupOnly)
     return null

@@ -5,6 +5,12 @@ const HOSTS_MAX = 20_000
 /** How long transactions or connections stay limited. */
 const LIMITS_MS = HOUR
 
+/**
+ * Catch-all tests in a row, each over a connection of its own, after which a host counts as one that
+ * does not answer them.
+ */
+const UNANSWERED_TESTS_MAX = 3
+
 /** How many recipients were named in a connection, and how many commands were refused. */
 export type ConnectionCounts = { readonly recipients: number; readonly refusals: number }
 
@@ -27,10 +33,15 @@ export class ServerLimits {
   readonly #recipientsMax: TtlMap<{ max: number }>
   /** Why hosts deferred recipients after they had answered others. */
   readonly #deferrals: TtlMap<{ meaning: DeferralMeaning }>
+  /** The catch-all tests without a reply since the last answered one, and when the last one ended. */
+  readonly #unansweredTests: TtlMap<{ count: number; endedAt: number }>
+  readonly #clock: Clock
   /** The counts of the last connection in which the host asked to slow down, and its limits. */
   readonly #full: TtlMap<{ counts: ConnectionCounts; limits: ConnectionCounts }>
 
   constructor(clock: Clock) {
+    this.#clock = clock
+    this.#unansweredTests = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#deferrals = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#full = new TtlMap({ sizeMax: HOSTS_MAX, clock })
@@ -93,4 +104,40 @@ export class ServerLimits {
   deferralMeaning(host: string): DeferralMeaning | null {
     return this.#deferrals.get(host)?.meaning ?? null
   }
+
+  /**
+   * Records that a host went silent or closed the connection at a random recipient, over a connection
+   * that was opened at `startedAt`, monotonic ms. Those that fail together count once, since the
+   * cause may be an outage.
+   */
+  noteUnansweredTest(host: string, startedAt: number): void {
+    const { count, endedAt } = this.#unansweredTests.get(host) ?? NO_TESTS
+    if (startedAt < endedAt) return
+    const now = this.#clock.monotonicNow()
+    this.#unansweredTests.set(host, { count: count + 1, endedAt: now }, LIMITS_MS)
+  }
+
+  /** Records that a host answered a random recipient. */
+  noteAnsweredTest(host: string): void {
+    this.#unansweredTests.delete(host)
+  }
+
+  /** Whether the host does not answer catch-all tests, so that they only cost time. */
+  ignoresTests(host: string): boolean {
+    return this.#countUnansweredTests(host) >= UNANSWERED_TESTS_MAX
+  }
+
+  /**
+   * Whether a catch-all test may follow other recipients of a connection. The last test before the
+   * host counts as one that does not answer them must not, since it could limit recipients.
+   */
+  mayTestAfterOthers(host: string): boolean {
+    return this.#countUnansweredTests(host) < UNANSWERED_TESTS_MAX - 1
+  }
+
+  #countUnansweredTests(host: string): number {
+    return this.#unansweredTests.get(host)?.count ?? 0
+  }
 }
+
+const NO_TESTS = { count: 0, endedAt: Number.NEGATIVE_INFINITY }

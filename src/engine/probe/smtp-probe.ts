@@ -368,11 +368,15 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /** Runs only the catch-all test, for the recipients of a domain that were accepted earlier. */
   async #testCatchAll(first: Q): Promise<void> {
     const domain = first.address.domain.ascii
-    const key = this.#group.catchAllKey(first, this.#opened.host)
-    const known = this.#group.egress.catchAll.get(key)
-    if (known === null && !(await this.#startTransaction(false))) return
-    const tested =
-      known === null ? await this.#catchAllProbe.test(first) : { known, inStep: null, answer: null }
+    const { host } = this.#opened
+    const { catchAll, limits } = this.#group.egress
+    const key = this.#group.catchAllKey(first, host)
+    const known = catchAll.get(key)
+    const isTested = known === null && !limits.ignoresTests(host)
+    if (isTested && !(await this.#startTransaction(false))) return
+    const tested = isTested
+      ? await this.#catchAllProbe.test(first)
+      : { known, inStep: null, answer: null }
     const { answer } = tested
     this.#received++
     for (const target of this.#group.pending) {
@@ -788,12 +792,16 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /**
    * Handles the reply to a random recipient once all replies to the commands after it have arrived
    * (`isComplete`). After a missing reply, it may belong to another command, and the recipients are
-   * probed again over the next connection.
+   * probed again over the next connection. If it is the first one that is missing, they are accepted
+   * without a test.
    */
   async #concludeTest(test: AcceptedTest<Q>, isComplete: boolean): Promise<void> {
     this.#startedTest = null
-    if (!isComplete) return test.drop()
-    const tested = test.conclude(await test.reply)
+    const reply = await test.reply
+    if (!isComplete && !isFailure(reply)) return test.drop()
+    // The transaction after it has begun.
+    if (!isComplete) this.#noteFull(-1, this.#refusals.count)
+    const tested = test.conclude(reply)
     if (tested === null) return void this.#untested.push(test.accepted)
     for (const [target] of test.accepted) this.#underTest.delete(target)
     this.#resolveTested(test.accepted, tested)
