@@ -22,7 +22,8 @@ export type ChunkSource = {
 /**
  * A body with chunks that are produced when the reader takes them: a slow or stalled reader costs
  * the memory of one chunk. If a chunk cannot be produced or the reader is gone, the connection is
- * aborted, so that a truncated body never looks complete.
+ * aborted, so that a truncated body never looks complete. For HEAD, it is empty: nobody
+ * reads or cancels it.
  */
 export function textStream(
   c: Context<Env>,
@@ -30,6 +31,10 @@ export function textStream(
   chunks: ChunkSource,
   { produce = withSlot }: { readonly produce?: <T>(chunk: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
+  if (c.req.method === 'HEAD') {
+    void chunks.return(undefined).catch(() => {})
+    return new ReadableStream({ start: controller => controller.close() })
+  }
   const encoder = new TextEncoder()
   let cancelTimeout = () => {}
   let isDone = false

@@ -111,7 +111,11 @@ export async function proxy(c: Context<Env>, response: Response): Promise<Respon
     const value = response.headers.get(name)
     if (value !== null) c.header(name, value)
   }
-  return c.body(response.body === null ? '' : destroyOnError(c, response.body))
+  if (c.req.method !== 'HEAD')
+    return c.body(response.body === null ? '' : destroyOnError(c, response.body))
+  // A response to HEAD has no reader that would take or cancel the body.
+  await response.body?.cancel()
+  return c.body(null)
 }
 
 /** Destroys the connection if the body fails: a truncated file must not look complete. */

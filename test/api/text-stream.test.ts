@@ -54,6 +54,53 @@ describe('a streamed response', () => {
   })
 })
 
+describe('a response that nobody reads gives its chunks back at once', () => {
+  const counted = (clock: FakeClock) => {
+    const returned = Promise.withResolvers<void>()
+    const chunks = {
+      next: async () => ({ value: PIECE }),
+      return: async () => returned.resolve(),
+    }
+    const deps = { clock, log: silentLog }
+    return {
+      returned: returned.promise,
+      respond: (c: unknown) => textStream(c as Context, deps, chunks),
+    }
+  }
+
+  test('because the client left before it began', async () => {
+    const clock = fakeClock()
+    const { returned, respond } = counted(clock)
+    const asked = Promise.withResolvers<void>()
+    const { open } = await openHttpServer({
+      paths: app =>
+        app.get('/long', async c => {
+          const left = once(c.req.raw.signal, 'abort')
+          asked.resolve()
+          await left
+          return c.body(respond(c))
+        }),
+    })
+    const socket = await open()
+    socket.write(GET)
+    await asked.promise
+    socket.destroy()
+    await returned
+    expect(clock.pending).toBe(0)
+  })
+
+  test('because it answers HEAD', async () => {
+    const clock = fakeClock()
+    const { returned, respond } = counted(clock)
+    const { send } = await openHttpServer({
+      paths: app => app.get('/long', c => c.body(respond(c))),
+    })
+    expect(await send(GET.replace('GET', 'HEAD'))).toMatch(/^HTTP\/1\.1 200 /)
+    await returned
+    expect(clock.pending).toBe(0)
+  })
+})
+
 test('has few chunks produced in each turn of the event loop for a hundred readers', async () => {
   let made = 0
   const counted = async function* () {
@@ -62,7 +109,7 @@ test('has few chunks produced in each turn of the event loop for a hundred reade
       yield 'piece'
     }
   }
-  const c = { get: () => '' } as never as Context
+  const c = { get: () => '', req: { method: 'GET' } } as never as Context
   const streams = Array.from({ length: 100 }, () =>
     text(textStream(c, { clock: fakeClock(), log: silentLog }, counted())),
   )

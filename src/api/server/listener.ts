@@ -52,8 +52,11 @@ export function requestListener(deps: ListenerDeps): Listener {
       const { incoming, outgoing } = bindings as HttpBindings
       const response = await deps.fetch(request, bindings as HttpBindings)
       if (isUnread(incoming)) await yieldBatched()
-      // Its body was late.
-      if (isAnswered(outgoing)) return RESPONSE_ALREADY_SENT
+      // The client left, or its body was late.
+      if (isAnswered(outgoing)) {
+        void response.body?.cancel().catch(() => {})
+        return RESPONSE_ALREADY_SENT
+      }
       closeIfUnread(incoming, outgoing)
       return response
     },
