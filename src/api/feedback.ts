@@ -409,6 +409,8 @@ function readEvents(service: FeedbackDeps): MiddlewareHandler<Env> {
     bytesMax: PROVIDER_BODY_MAX,
     kind: 'stream',
     valuesMax: PROVIDER_VALUES_MAX,
+    // A provider cannot mend its events: they would be lost.
+    mayRepeatFields: true,
   } as const
   const validate = createValidator({ params: providerParams })
   return async (c, next) => {

@@ -102,7 +102,7 @@ async function get(
   }
 }
 
-export const isHttp = ({ protocol }: URL) => protocol === 'http:' || protocol === 'https:'
+const isHttp = ({ protocol }: URL) => protocol === 'http:' || protocol === 'https:'
 
 const withoutDot = (sentence: string) => sentence.replace(/\.$/, '')
 

@@ -23,7 +23,7 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import { formatMebibytes, formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
-import { type DownloadDeps, download, isHttp, shown } from './lists-download.ts'
+import { type DownloadDeps, download, shown } from './lists-download.ts'
 
 export type UpdateFlags = {
   readonly dryRun?: boolean
@@ -200,7 +200,7 @@ async function readSource(
   return { source: name, keys, bad, firstBad }
 }
 
-const isUrl = (source: string) => /^https?:\/\//i.test(source) && isHttp(new URL(source))
+const isUrl = (source: string) => /^https?:\/\//i.test(source)
 
 type Line = { readonly number: number; readonly text: string }
 

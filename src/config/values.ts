@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { DAY, SECOND } from '../platform/clock.ts'
+import { parseUrl } from '../platform/url.ts'
 
 /** A value is invalid. The message is a phrase that describes the allowed values. */
 export class Expected extends Error {}
@@ -67,7 +68,7 @@ function isRange(text: string): boolean {
 }
 
 export const proxy = fitting('socks5://host:port or socks5://user:password@host:port', input => {
-  const url = URL.parse(input)
+  const url = parseUrl(input)
   return url !== null && /^socks5h?:$/.test(url.protocol) && url.hostname !== ''
 })
 
@@ -147,7 +148,7 @@ export const mailbox = fitting('an address such as ops@example.com', input => {
 export const smtpUrl = fitting(
   'smtp://host:port or smtps://user:password@host:port, with %23 for a # in a password, %2F for a /, and so on',
   input => {
-    const url = URL.parse(input)
+    const url = parseUrl(input)
     return url !== null && isMailServer(url)
   },
 )
@@ -177,7 +178,7 @@ export const databaseUrl = fitting(
 
 /** An unencoded character of the password usually yields a URL without a database name. */
 function isServerUrl(input: string): boolean {
-  const url = URL.parse(input)
+  const url = parseUrl(input)
   if (!/^postgres(ql)?:\/\/[^/]/.test(input) || url === null) return false
   const { hostname, pathname, hash, username, password } = url
   const isNamed = /^\/[^/]+$/.test(pathname) && isEncoded(pathname)
@@ -212,7 +213,7 @@ export function endpoint(input: string): string {
 
 /** Without a path: those of the API and the dashboard begin at the host. */
 export function baseUrl(input: string): string {
-  const url = URL.parse(input)
+  const url = parseUrl(input)
   const isBare = url !== null && /^https?:$/.test(url.protocol) && /^\/+$/.test(url.pathname)
   if (!isBare || `${url.username}${url.password}${url.search}${url.hash}` !== '') {
     throw new Expected('https://host such as https://ev.example.com, without a path')
@@ -224,7 +225,7 @@ export function baseUrl(input: string): string {
 export const issuer = fitting(
   'https://host or https://host/path, as "issuer" in the metadata of the provider, without /.well-known/…',
   input => {
-    const url = URL.parse(input)
+    const url = parseUrl(input)
     if (url === null || /[\s\p{Cc}]/u.test(input) || url.pathname.includes('/.well-known/'))
       return false
     const isBare = url.username === '' && url.password === '' && !/[?#]/.test(input)

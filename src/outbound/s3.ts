@@ -1,3 +1,4 @@
+import { parseUrl } from '../platform/url.ts'
 import { invalidUrl } from './download-fault.ts'
 
 /** A bucket of Amazon S3 or a compatible service, and the credentials to read it. */
@@ -80,7 +81,7 @@ function toObjectUrl(text: string, { endpoint, region }: S3Access): string {
 }
 
 function toBase(endpoint: string): string {
-  if (!URL.canParse(endpoint))
+  if (parseUrl(endpoint) === null)
     throw invalidUrl('The endpoint of the bucket is not a URL, such as https://s3.example.com.')
   if (/[?#]/.test(endpoint)) throw invalidUrl('The endpoint must not contain ? or #.')
   return endpoint.replace(/(?<!\/)\/+$/, '')

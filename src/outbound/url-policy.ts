@@ -1,5 +1,6 @@
 import type { Resolver } from '../engine/dns/resolver.ts'
 import { isLoopback } from '../platform/ip.ts'
+import { parseUrl } from '../platform/url.ts'
 
 export type UrlPolicy = {
   readonly resolver: Resolver
@@ -21,7 +22,7 @@ export async function validateUrl(text: string, urlPolicy: UrlPolicy): Promise<s
 
 /** Parses a URL that a request may be sent to. Returns an error message if its form is not allowed. */
 export function parseDestination(text: string, mayDial: UrlPolicy['mayDial']): URL | string {
-  const url = parseUrl(text)
+  const url = readUrl(text)
   return typeof url === 'string' ? url : (validateShape(url, mayDial) ?? url)
 }
 
@@ -61,12 +62,11 @@ export const hostName = (hostname: string) => hostname.replace(/\.$/, '')
 /** Many servers reject longer URLs. */
 export const URL_LENGTH_MAX = 2_048
 
-function parseUrl(text: string): URL | string {
+function readUrl(text: string): URL | string {
   if (text.length > URL_LENGTH_MAX) return `It is longer than ${URL_LENGTH_MAX} characters.`
   // URL parsing drops line breaks and tabs, so the URL shown would differ from the URL requested.
   if (/[\s\p{Cc}\p{Cf}]/u.test(text)) return 'It contains spaces or control characters.'
-  if (!URL.canParse(text)) return 'It is not a URL, such as https://www.example.com/path.'
-  return new URL(text)
+  return parseUrl(text) ?? 'It is not a URL, such as https://www.example.com/path.'
 }
 
 function validateShape(url: URL, mayDial: UrlPolicy['mayDial']): string | null {

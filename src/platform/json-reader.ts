@@ -12,6 +12,11 @@ export type JsonLimits = {
   readonly tokenBytesMax: number
 }
 
+export type JsonOptions = {
+  /** Whether an object may have a field twice, of which the last one counts. Default: true. */
+  readonly mayRepeatFields?: boolean
+}
+
 export type JsonLimit = keyof JsonLimits
 
 /** A JSON text is malformed, or exceeds a limit. */
@@ -35,8 +40,12 @@ export class JsonError extends Error {
  * half a second for 16 MiB of escapes or field names. Throws JsonError, or rejects with it. The text
  * must be valid UTF-8.
  */
-export function readJsonText(bytes: Uint8Array, limits: JsonLimits): unknown {
-  const reading = new JsonReader(bytes, limits).read()
+export function readJsonText(
+  bytes: Uint8Array,
+  limits: JsonLimits,
+  options: JsonOptions = {},
+): unknown {
+  const reading = new JsonReader(bytes, limits, options).read()
   const step = reading.next()
   return step.done === true ? step.value : readRest(reading)
 }
@@ -50,8 +59,12 @@ async function readRest(reading: Generator<void, unknown>): Promise<unknown> {
 }
 
 /** Reads a short JSON text within limits. Throws JsonError. */
-export function parseJsonText(text: string, limits: JsonLimits): unknown {
-  const reading = new JsonReader(Buffer.from(text), limits).read()
+export function parseJsonText(
+  text: string,
+  limits: JsonLimits,
+  options: JsonOptions = {},
+): unknown {
+  const reading = new JsonReader(Buffer.from(text), limits, options).read()
   for (;;) {
     const step = reading.next()
     if (step.done === true) return step.value
@@ -75,13 +88,15 @@ type Container = {
 class JsonReader {
   readonly #bytes: Buffer
   readonly #limits: JsonLimits
+  readonly #mayRepeatFields: boolean
   readonly #stack: Container[] = []
   #at = 0
   #values = 0
 
-  constructor(bytes: Uint8Array, limits: JsonLimits) {
+  constructor(bytes: Uint8Array, limits: JsonLimits, { mayRepeatFields = true }: JsonOptions) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#limits = limits
+    this.#mayRepeatFields = mayRepeatFields
   }
 
   /** Returns the value; yields where the reader may pause. */
@@ -159,7 +174,11 @@ class JsonReader {
     if (this.#bytes[this.#at] !== QUOTE) throw this.#unexpected()
     object.fields += 1
     if (object.fields > this.#limits.fieldsMax) throw this.#exceeded('fieldsMax')
-    object.name = this.#string()
+    const start = this.#at
+    const name = this.#string()
+    if (!this.#mayRepeatFields && Object.hasOwn(object.value, name))
+      throw new JsonError(`the field ${JSON.stringify(name)} is repeated`, start)
+    object.name = name
     this.#skipBlanks()
     if (this.#bytes[this.#at] !== COLON) throw this.#unexpected()
     this.#at += 1

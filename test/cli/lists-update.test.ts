@@ -200,6 +200,12 @@ describe('ev lists update changes nothing', () => {
     expect(requests).toEqual([])
   })
 
+  test('if a source is not a URL', async () => {
+    const ran = await refused(['https://['])
+    expect(ran.stderr).toMatch(/https:\/\/\[ cannot be read: invalid url\..*Nothing was changed/is)
+    expect(ran.code).toBe(74)
+  })
+
   test('if a source file does not exist', async () => {
     const ran = await refused(['nowhere.txt'])
     expect(ran.stderr).toContain('The source nowhere.txt cannot be read')

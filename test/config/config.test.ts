@@ -238,6 +238,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [
       ['http://login.example.com', /https:\/\/host/],
       ['login.example.com', /https:\/\/host/],
+      ['https:login.example.com', /https:\/\/host/],
       ['https://login.example.com/.well-known/openid-configuration', /without \/\.well-known/],
       ['https://login.example.com/?a=b', /https:\/\/host/],
       ['https://user:secret@login.example.com', /https:\/\/host/],
@@ -329,6 +330,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [
       ['ev.example.com', /https:\/\/host such as/],
       ['ftp://ev.example.com', /https:\/\/host such as/],
+      ['https:ev.example.com', /https:\/\/host such as/],
       ['https://ann@ev.example.com', /https:\/\/host such as/],
       ['https://:secret@ev.example.com', /https:\/\/host such as/],
       ['https://example.com/ev/', /without a path/],

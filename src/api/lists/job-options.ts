@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { Metadata, SubmitOptions } from '../../jobs/job-store.ts'
 import { checkMetadata } from '../../jobs/metadata.ts'
-import { parseJsonText } from '../../platform/json-reader.ts'
+import { JsonError, parseJsonText } from '../../platform/json-reader.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { EventKind } from '../../webhooks/event-types.ts'
 import { type JobWebhook, newJobWebhook } from '../../webhooks/job-webhook.ts'
@@ -56,18 +56,20 @@ const METADATA_LIMITS = {
 /** Reads the metadata in a form field, which is JSON. */
 export function parseMetadataField(text: string | undefined): GivenMetadata {
   if (text === undefined || text === '') return undefined
-  const value = parseJson(text)
+  const value = parseMetadata(text)
   if (typeof value === 'object' && !Array.isArray(value)) return value as GivenMetadata
-  throw invalidRequest(
-    `"metadata" is ${sanitizeText(JSON.stringify(value ?? text), 60)}; it must be an object such as {"customer": "42"}.`,
-  )
+  throw invalidMetadata(sanitizeText(JSON.stringify(value), 60))
 }
 
-/** Returns undefined for text that is not JSON. */
-function parseJson(text: string): unknown {
+function parseMetadata(text: string): unknown {
   try {
-    return parseJsonText(text, METADATA_LIMITS)
-  } catch {
-    return undefined
+    return parseJsonText(text, METADATA_LIMITS, { mayRepeatFields: false })
+  } catch (error) {
+    if (error instanceof JsonError)
+      throw invalidMetadata(`not valid JSON: ${sanitizeText(error.message, 60)}`)
+    throw error
   }
 }
+
+const invalidMetadata = (given: string) =>
+  invalidRequest(`"metadata" is ${given}; it must be an object such as {"customer": "42"}.`)

@@ -21,6 +21,8 @@ export type BodyRule = {
   readonly valuesMax?: number | undefined
   /** Whether the body may be compressed with gzip; `bytesMax` then limits the expanded body too. */
   readonly gzip?: boolean
+  /** Whether an object in a JSON body may have a field twice. */
+  readonly mayRepeatFields?: boolean
 }
 
 /** Refuses a body by its headers, before the request is counted. */
@@ -208,7 +210,7 @@ async function readChunks(c: Context<Env>, bytesMax: number): Promise<Uint8Array
 const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf'
 
 /** Returns the value of a JSON body, or a promise of it if the body is long. */
-function parse(bytes: Uint8Array, { valuesMax }: BodyRule): unknown {
+function parse(bytes: Uint8Array, { valuesMax, mayRepeatFields = false }: BodyRule): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(text)) {
     throw requestError('utf8_invalid', { at: firstInvalidByte(text) })
@@ -220,7 +222,8 @@ function parse(bytes: Uint8Array, { valuesMax }: BodyRule): unknown {
     throw error instanceof JsonError ? toBodyError(error, start, limits) : error
   }
   try {
-    const value = readJsonText(start === 0 ? text : text.subarray(start), limits)
+    const json = start === 0 ? text : text.subarray(start)
+    const value = readJsonText(json, limits, { mayRepeatFields })
     return value instanceof Promise ? value.catch(fail) : value
   } catch (error) {
     return fail(error)

@@ -3,6 +3,7 @@ import { EvError } from '../../platform/error.ts'
 import { isLoopback, plainIp } from '../../platform/ip.ts'
 import { isRefusal } from '../../platform/operation-error.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { parseUrl } from '../../platform/url.ts'
 import { EVENT_KINDS } from '../../webhooks/event-types.ts'
 import { parseInteger, parsePort } from '../flag-values.ts'
 import type { WebhookOwner, WebhooksBackend } from '../remote/webhooks.ts'
@@ -66,7 +67,7 @@ function parseHost(value: string): string {
 }
 
 function parsePublicUrl(value: string): string {
-  const url = URL.parse(value)
+  const url = parseUrl(value)
   if (url !== null && /^https?:$/.test(url.protocol)) return url.href
   throw new EvError(
     'usage',

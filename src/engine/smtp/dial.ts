@@ -2,6 +2,7 @@ import { connect, isIPv4, isIPv6, type NetConnectOpts, type Socket } from 'node:
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../platform/abort.ts'
 import { EvError, errorCode } from '../../platform/error.ts'
+import { parseUrl } from '../../platform/url.ts'
 import type { AddressFamilies } from '../dns/route.ts'
 
 /** Opens connections to mail servers. */
@@ -185,7 +186,7 @@ function toProxyError(error: unknown): Error {
 }
 
 function parseProxy(text: string): Proxy {
-  const url = URL.canParse(text) ? new URL(text) : null
+  const url = parseUrl(text)
   if (url === null || !/^socks5h?:$/.test(url.protocol) || url.hostname === '') {
     throw new EvError(
       'bad_config',

@@ -118,7 +118,7 @@ test('a form field that is no JSON is refused', async () => {
   const response = await upload('a@a.test\n', { metadata: 'customer=42' })
   expect(response.status).toBe(400)
   expect(((await response.json()) as Body).error).toMatch(
-    /^"metadata" is "customer=42"; it must be/,
+    /^"metadata" is not valid JSON: unexpected "c"; it must be/,
   )
 })
 
