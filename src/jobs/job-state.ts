@@ -221,6 +221,10 @@ export async function listJobsToFinish({ reader }: Database): Promise<string[]> 
   return rows.map(({ id }) => id)
 }
 
+/** Whether an error is that of `refuseCancelled`. */
+export const isCancelled = (error: unknown): boolean =>
+  error instanceof EvError && error.code === 'interrupted'
+
 /** Throws EvError `interrupted` if the job was cancelled, so that work on it ends. */
 export function refuseCancelled({ id, state, done, total }: Job): void {
   if (state !== 'cancelled') return

@@ -6,6 +6,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { type Log, writeLog } from '../../platform/log.ts'
 import type { Priority } from '../../platform/priority.ts'
 import { retry } from '../../platform/retry.ts'
+import { isCancelled } from '../job-state.ts'
 import type { Job } from '../job-store.ts'
 import { JOB_LOG } from '../telemetry.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
@@ -112,12 +113,12 @@ export class ResultWriter {
   }
 
   /**
-   * Stops work on a job. A service marks it as failed, unless the error is a temporary storage
-   * error; a list of the command line can be started again.
+   * Stops work on a job. A service marks it as failed, unless it was cancelled, or the error is a
+   * temporary storage error; a list of the command line can be started again.
    */
   async fail(jobId: string, error: unknown): Promise<void> {
     const { log, retryStorageErrors, onProgress, onFailure } = this.#deps
-    if (retryStorageErrors && !isStorageError(error)) {
+    if (retryStorageErrors && !isStorageError(error) && !isCancelled(error)) {
       writeLog(log, JOB_LOG.failed, { job: jobId, error: errorMessage(error) })
       try {
         const job = await this.#retryWhileUnwritable(() => writeFailure(this.#deps, jobId))

@@ -3,9 +3,10 @@ import type { Engine } from '../../engine/engine.ts'
 import type { TaskOptions } from '../../engine/probe/prepare.ts'
 import type { RouteOptions } from '../../engine/verify-options.ts'
 import { onAbort } from '../../platform/abort.ts'
-import { EvError, errorMessage } from '../../platform/error.ts'
+import { errorMessage } from '../../platform/error.ts'
 import { type Log, writeLog } from '../../platform/log.ts'
 import { retry } from '../../platform/retry.ts'
+import { isCancelled } from '../job-state.ts'
 import { type Job, type JobOptions, parseJobOptions } from '../job-store.ts'
 import { JOB_LOG } from '../telemetry.ts'
 
@@ -135,9 +136,6 @@ type JobStarterDeps = {
   /** Delay before a retry after a storage error. */
   readonly retryMs: number
 }
-
-/** Whether a job cannot be started because it was cancelled. */
-const isCancelled = (error: unknown) => error instanceof EvError && error.code === 'interrupted'
 
 /** Number of internal failures after which a job is not started. */
 const START_FAULTS_MAX = 3

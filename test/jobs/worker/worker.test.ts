@@ -6,6 +6,7 @@ import { MINUTE, SECOND, systemClock } from '../../../src/platform/clock.ts'
 import { Priority } from '../../../src/platform/priority.ts'
 import { isRandomRecipient, knows, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
+import { recordingLog } from '../../support/log.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { createTestWorker } from '../../support/worker.ts'
 
@@ -209,6 +210,18 @@ describe('a job that ends while it is processed', () => {
       expect(worker.status().jobs).toBe(0)
     },
   )
+
+  test('because it is cancelled before it starts has not failed', async () => {
+    const { log, lines } = recordingLog()
+    const { worker, submit, database, pass } = await createTestWorker({ deps: { log } })
+    await submit('job_1', ['ann@a.test'])
+    await cancelJob(database, 'job_1')
+    worker.take('job_1')
+    await pass(SECOND)
+    expect(worker.status().jobs).toBe(0)
+    expect(await readJob(database, 'job_1')).toMatchObject({ state: 'cancelled', error: null })
+    expect(lines).toEqual([])
+  })
 
   test('leaves a shared session to the other jobs', async () => {
     let notifyStarted = () => {}
