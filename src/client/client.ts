@@ -149,7 +149,7 @@ const RETRIES = 3
 /** Returns the URL of the service without a trailing slash and without `/v1`. */
 function validateUrl({ baseUrl, allowHttp }: ClientOptions): string {
   const url = parseUrl(baseUrl)
-  if (url === null || !/^\s*https?:\/\/[^/\\]/i.test(baseUrl) || url.search !== '' || url.hash !== '') {
+  if (url === null || url.search !== '' || url.hash !== '') {
     throw new TypeError(
       `baseUrl must be the URL of the service, such as "https://ev.example.com", not "${baseUrl}".`,
     )
@@ -166,6 +166,8 @@ function validateUrl({ baseUrl, allowHttp }: ClientOptions): string {
 }
 
 function parseUrl(text: string): URL | null {
+  // The class URL also reads `https:ev.example.com`.
+  if (!/^\s*https?:\/\/[^/\\]/i.test(text)) return null
   try {
     return new URL(text)
   } catch {
