@@ -12,7 +12,7 @@ export type JsonLimits = {
   readonly tokenBytesMax: number
 }
 
-export type JsonOptions = {
+type JsonOptions = {
   /** Whether an object may have a field twice, of which the last one counts. Default: true. */
   readonly mayRepeatFields?: boolean
 }
