@@ -92,6 +92,37 @@ test.each<[string, MxSays]>([
   },
 )
 
+test.each<[string, string, MxSays]>([
+  ['gone0', 'says nothing', null],
+  ['user99', 'says nothing', null],
+  ['gone0', 'closes the connection', HANG_UP],
+  ['user99', 'closes the connection', HANG_UP],
+])('a server that at %s %s answers all others', async (name, _, says) => {
+  const { many, mx } = createTestEngine({
+    script: {
+      answer: (line, { lines }) =>
+        lines.some(one => recipientOf(one) === `${name}@a.test`) ? says : answerRcpt(line),
+    },
+  })
+  const reasons = new Map((await many(ADDRESSES)).map(one => [one.email, one.verdict.reason]))
+  expect(reasons.get(`${name}@a.test`)).toBe(says === null ? 'timeout' : 'unavailable_smtp')
+  reasons.delete(`${name}@a.test`)
+  const answered = [...reasons.values()].filter(one => /^(?:accepted|rejected)_email$/.test(one))
+  expect(answered).toHaveLength(199)
+  expect(recipientsOf(mx.lines()).length).toBeLessThan(225)
+})
+
+test('a server that is silent at every recipient is given up after a few', async () => {
+  const { many, clock, mx } = createTestEngine({
+    script: line => (isRcpt(line) ? null : undefined),
+  })
+  const startedAt = clock.now()
+  const reasons = new Set((await many(ADDRESSES)).map(({ verdict }) => verdict.reason))
+  expect(reasons).toEqual(new Set(['timeout']))
+  expect(mx.sessions.length).toBeLessThanOrEqual(5)
+  expect(clock.now() - startedAt).toBeLessThanOrEqual(6 * MINUTE)
+})
+
 test('a limit of recipients per minute does not count as one of connections', async () => {
   const { accepted, rejected, connections } = await verifyList(now => {
     let times: number[] = []

@@ -88,6 +88,11 @@ type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
 /** Consecutive sessions without a single answer after which the remaining targets are given up. */
 const FRUITLESS_SESSIONS_MAX = 2
 /**
+ * The same if the server goes silent at RCPT: after the second one, that recipient alone is given up,
+ * and a third one shows whether the server answers others. One that has answered others gets more.
+ */
+const silentSessionsMax = (hasAnswered: boolean) => (hasAnswered ? 6 : 3)
+/**
  * The same for sessions that were repeated with other settings or because the outbound port seemed
  * to be blocked: more than any domain needs, since each session tells more about its hosts.
  */
@@ -137,6 +142,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   /** True after a long wait for a greeting or for the reply to EHLO: the next wait is short. */
   #wasSilent = false
   #isInDoubt = false
+  /** The target at which the server went silent in the last connection. */
+  #silentAt: Q | null = null
   /** When the last connection was started, monotonic ms. */
   startedAt = Number.NEGATIVE_INFINITY
 
@@ -175,6 +182,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       const permits = this.#permits(stop)
       let fruitlessSessions = 0
       let repeatedSessions = 0
+      let hasAnswered = false
       while (this.#pending.size > 0 || this.#looks.size > 0) {
         if (stop.aborted) return this.#resolveUnprobed(DEADLINE_EXCEEDED)
         this.resolveBlocked()
@@ -192,6 +200,8 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
           return this.#resolveUnprobed(toHeldOutcome(acquired, stop.aborted))
         const before = this.#pending.size
         this.startedAt = deps.clock.monotonicNow()
+        const silentBefore = this.#silentAt
+        this.#silentAt = null
         const look = this.#takeLook()
         const running = this.#runConnection(acquired.permit, permits, look)
         const result = await (look === null ? running : running.finally(() => this.#conclude(look)))
@@ -200,6 +210,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         if (this.#pending.size < before) {
           fruitlessSessions = 0
           repeatedSessions = 0
+          hasAnswered = true
           continue
         }
         const isBlocked = reachability.blockedOutcome !== null
@@ -207,11 +218,18 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         const isRepeated = isOtherwise || (isRetried && !signal.aborted)
         if (isRepeated && ++repeatedSessions < REPEATED_SESSIONS_MAX) continue
         const isCut = this.options.drain.aborted
-        if (failure?.kind === 'no-response' && !isCut) this.#markFailed(failure, facts.isLost)
+        const silentAt = this.#silentAt
+        const isOfTarget = silentAt !== null && (hasAnswered || fruitlessSessions === 0)
+        if (failure?.kind === 'no-response' && !isCut && !isOfTarget)
+          this.#markFailed(failure, facts.isLost)
         this.#wasSilent = failure?.why === 'timeout' && isBeforeMail(failure.stage)
         if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
-        if (++fruitlessSessions >= (single ? 1 : FRUITLESS_SESSIONS_MAX))
+        const sessionsMax =
+          silentAt === null ? FRUITLESS_SESSIONS_MAX : silentSessionsMax(hasAnswered)
+        if (++fruitlessSessions >= (single ? 1 : sessionsMax))
           this.resolveRemaining(failure ?? NO_RESULT, facts)
+        else if (silentAt !== null && silentAt === silentBefore)
+          this.resolve(silentAt, failure ?? NO_RESULT, facts)
       }
     } finally {
       this.#cancelLookTimer()
@@ -635,6 +653,13 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   stopPipelining(host: string) {
     this.#isLockStep = true
     this.egress.hosts.markOutOfStep(host)
+  }
+
+  /** Later connections send one command at a time, which shows where the server goes silent. */
+  onSilence(target: Q) {
+    if (this.options.single) return
+    this.#isLockStep = true
+    this.#silentAt = target
   }
 
   resolve(

@@ -66,6 +66,8 @@ export type MxGroupState<Q extends ProbeTarget> = {
   returnTargets(targets: readonly Q[]): void
   setTlsDemand(answer: RecipientOutcome, facts: ConnectionInfo): void
   stopPipelining(host: string): void
+  /** Records the first target without a reply when a server went silent or closed the connection. */
+  onSilence(target: Q): void
   resolve(
     target: Q,
     answer: RecipientOutcome,

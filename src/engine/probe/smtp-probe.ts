@@ -700,8 +700,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     answer: RecipientOutcome,
     index: number,
   ) {
-    if (isFailure(outcome)) this.#noteFull(index, this.#refusals.count)
-    else this.#resolve(target, answer)
+    if (isFailure(outcome)) {
+      this.#noteFull(index, this.#refusals.count)
+      if (this.#failure === null) this.#group.onSilence(target)
+    } else this.#resolve(target, answer)
     if (!isFailure(outcome) && outcome.code >= 400) return
     this.#failure ??= answer
     this.#end()

@@ -46,11 +46,11 @@ describe('a connection that ends early', () => {
     expect(home.mx.dialled).toHaveLength(2)
   })
 
-  test('twice without an answer: the remaining recipients get the failure', async () => {
+  test('three times without an answer: the remaining recipients get the failure', async () => {
     const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
-    const walk = await home.run(people(3))
-    expect(walk.answers()).toEqual(each(people(3), 'no-response/closed'))
-    expect(home.mx.dialled).toHaveLength(2)
+    const walk = await home.run(people(9))
+    expect(walk.answers()).toEqual(each(people(9), 'no-response/closed'))
+    expect(home.mx.dialled).toHaveLength(3)
   })
 
   test('is not retried for a single address', async () => {
