@@ -325,7 +325,7 @@ describe.each(PROVIDER_NAMES)('a changed request of %s', provider => {
         if (!isAccepted || SIGNED_BODY.includes(provider)) return
         expect(changed).toBe(text)
       }),
-      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length, 40) },
+      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length, 80) },
     )
     expect(await stored()).toEqual(before)
     expect(lines.filter(({ level }) => level === 'error')).toEqual([])
@@ -364,9 +364,9 @@ describe.each(PROVIDER_NAMES)('a changed event, authenticated by %s', provider =
           expect([200, 400]).toContain(status)
         },
       ),
-      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length) },
+      { numRuns: runs(MUTATIONS / PROVIDER_NAMES.length, 20) },
     )
-    expect(requests).toBeGreaterThan(100)
+    expect(requests).toBeGreaterThanOrEqual(runs(MUTATIONS / PROVIDER_NAMES.length, 20))
     expect(lines.filter(({ level }) => level === 'error')).toEqual([])
   })
 })

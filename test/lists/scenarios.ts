@@ -601,6 +601,12 @@ export const SCENARIOS: readonly ListScenario[] = [
   },
 ]
 
+/**
+ * In process, `ev bulk` verifies half of the lists and HTTP the other half; the slow tests swap them.
+ * `verifyMany` verifies all.
+ */
+export const HALVES = [0, 1].map(rest => SCENARIOS.filter((_, n) => n % 2 === rest))
+
 const toList = (texts: readonly string[]) => ({ texts, reasons: texts.map(truth) })
 
 /** A long and a short list at one operator, which allows two connections. */

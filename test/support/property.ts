@@ -10,6 +10,13 @@ export function runs(count: number, share = SHARE): number {
 
 const SHARE = 10
 
+/**
+ * Returns the cases of a test that tries each of many: all of them if EV_TEST_ALL is 1; in
+ * `npm test` every `share`-th one, beginning with `first`.
+ */
+export const sampled = <T>(cases: readonly T[], share: number, first = 0): readonly T[] =>
+  process.env.EV_TEST_ALL === '1' ? cases : cases.filter((_, n) => n % share === first % share)
+
 const CODE_POINT_MAX = 0x10ffff
 const FIRST_SURROGATE = 0xd800
 const SURROGATES = 0x800

@@ -4,6 +4,7 @@ import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { failingDownload } from '../../support/list-download.ts'
 import { FORM, form } from '../../support/list-form.ts'
+import { sampled } from '../../support/property.ts'
 import type { RequestOptions } from '../../support/service.ts'
 import { contractOf } from './contract.ts'
 import { bareApi, examplesOf, isOfInterface, type Place, placesOf } from './document.ts'
@@ -126,10 +127,15 @@ const GENERAL: Readonly<Record<string, (fixture: ExampleService) => Promise<Ask>
   },
 }
 
+/** In `npm test` each code is expected of a third of its operations, the next code of others. */
+const PLACES_SHARE = 3
+
 test.each(Object.entries(GENERAL))('%s', async (code, prepare) => {
   const fixture = await createExampleService()
   const ask = await prepare(fixture)
-  for (const place of places.filter(one => hasError(one, code))) {
+  const documented = places.filter(one => hasError(one, code))
+  const first = Object.keys(GENERAL).indexOf(code)
+  for (const place of sampled(documented, PLACES_SHARE, first)) {
     await expectError(code, await ask(place), `${place.method} ${place.path}`)
   }
 })
