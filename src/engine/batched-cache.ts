@@ -31,6 +31,7 @@ export class BatchedCache {
   readonly #clock: Clock
   readonly #log: Log
   readonly #reads: Batcher<string, CachedAnswer | null>
+  #isClosed = false
 
   constructor(deps: { cache: ResultCache; network: string | null; clock: Clock; log: Log }) {
     this.#cache = deps.cache
@@ -47,7 +48,12 @@ export class BatchedCache {
 
   /** False if it never has an answer. */
   get isUsed(): boolean {
-    return this.#cache !== noCache
+    return this.#cache !== noCache && !this.#isClosed
+  }
+
+  /** Ends all reads: from now on there are no answers. The owner of the cache may close it. */
+  close(): void {
+    this.#isClosed = true
   }
 
   /** Returns the cached answer for a key, fresh or stale; null if there is none. Never rejects. */
@@ -66,6 +72,7 @@ export class BatchedCache {
   }
 
   async #readBatch(keys: readonly string[]): Promise<(CachedAnswer | null)[]> {
+    if (this.#isClosed) return keys.map(() => null)
     try {
       const now = this.#clock.now()
       const known = await this.#cache.get(keys)
@@ -74,7 +81,8 @@ export class BatchedCache {
         return cached !== undefined && this.#isOwn(cached) && isCached(cached, now) ? cached : null
       })
     } catch (error) {
-      writeLog(this.#log, ENGINE_LOG.cacheNotRead, { error: errorMessage(error) })
+      if (!this.#isClosed)
+        writeLog(this.#log, ENGINE_LOG.cacheNotRead, { error: errorMessage(error) })
       return keys.map(() => null)
     }
   }

@@ -482,6 +482,7 @@ export class Engine {
   async close(): Promise<void> {
     const isFirst = !this.#closing.signal.aborted
     this.#closing.abort()
+    this.#cache.close()
     await Promise.allSettled(this.#inFlight.values())
     await Promise.allSettled(this.#probes)
     await this.egressPool.close()

@@ -100,6 +100,28 @@ describe('a custom result cache', () => {
     expect(loggedErrors.length).toBeGreaterThan(0)
   })
 
+  test('may be closed with the engine: it is not read again, and a read in flight may fail', async () => {
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<never>()
+    let reads = 0
+    const resultCache: ResultCache = {
+      get: () => {
+        reads++
+        asked.resolve()
+        return answer.promise
+      },
+      set: async () => {},
+    }
+    const { engine, many, loggedErrors } = createTestEngine({ engine: { resultCache } })
+    const list = many(Array.from({ length: 1_200 }, (_, i) => `user${i}@a.test`))
+    await asked.promise
+    const closed = engine.close()
+    answer.reject(new Error('closed'))
+    await Promise.allSettled([list, closed])
+    await drainEventLoop()
+    expect([reads, loggedErrors]).toEqual([1, []])
+  })
+
   test('is read in batches for the addresses of a list', async () => {
     const questions: number[] = []
     const resultCache: ResultCache = {
