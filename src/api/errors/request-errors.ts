@@ -261,6 +261,11 @@ const ERRORS = {
     retryAfterS: STORE_RETRY_S,
     cause,
   }),
+  service_starting: () => ({
+    code: 'service_unavailable',
+    sentence: 'The service is starting. Try again.',
+    retryAfterS: 1,
+  }),
   service_stopping: () => ({
     code: 'service_unavailable',
     sentence: 'The service is stopping. Try again.',

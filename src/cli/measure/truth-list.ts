@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { detectDialect, readList } from '../../csv/csv.ts'
 import { isFault, parseAddress } from '../../engine/address/address.ts'
 import { openContent, readContentHead } from '../../formats/open-content.ts'
@@ -41,9 +40,16 @@ const WORDS: ReadonlyMap<string, Truth> = new Map([
  * no known address, or too many.
  */
 export async function readTruthList(path: string): Promise<TruthList> {
-  await readFile(path).catch(error => {
-    throw new EvError('no_input', `The list ${path} cannot be read: ${errorMessage(error)}.`)
-  })
+  try {
+    return await readRows(path)
+  } catch (cause) {
+    if (cause instanceof EvError) throw cause
+    const why = errorMessage(cause)
+    throw new EvError('no_input', `The list ${path} cannot be read: ${why}.`, { cause })
+  }
+}
+
+async function readRows(path: string): Promise<TruthList> {
   const content = await openContent(path, { expandedBytesMax: EXPANDED_BYTES_MAX })
   const { head, complete } = await readContentHead(content)
   const dialect = detectDialect(head, { ...content.known, complete, allAddresses: false })

@@ -1,9 +1,11 @@
+import { requestError } from '../../api/errors/request-errors.ts'
 import {
   connectionLimits,
   PROXIED_KEEP_ALIVE_MS,
   SERVER_LIMITS,
   type ServerLimits,
 } from '../../api/server/limits.ts'
+import { type RefusalDeps, refusalResponse } from '../../api/server/reject.ts'
 import { type HttpServer, type ServerDeps, startServer } from '../../api/server/server.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
@@ -32,13 +34,13 @@ export function serverDeps(
   { context, config, log, headers }: WatchServerDeps,
   app: GetApp,
 ): Omit<ServerDeps, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
+  const { clock, random } = context
+  const limits = limitsOf(config)
+  const refusals = { clock, random, headers, limits }
   return {
-    clock: context.clock,
-    random: context.random,
+    ...refusals,
     log,
-    headers,
-    fetch: (request, bindings) => app()?.fetch(request, bindings) ?? starting(request),
-    limits: limitsOf(config),
+    fetch: (request, bindings) => app()?.fetch(request, bindings) ?? starting(request, refusals),
   }
 }
 
@@ -68,10 +70,9 @@ function limitsOf({ trustProxy }: Config): ServerLimits {
 }
 
 /** Responds before the app exists. `/livez` succeeds, as a worker may wait long for a service. */
-function starting(request: Request): Response {
+function starting(request: Request, deps: RefusalDeps): Response {
   if (new URL(request.url).pathname === '/livez') return Response.json({ status: 'ok' })
-  const body = { success: false, error: 'The service is starting', code: 'service_unavailable' }
-  return Response.json(body, { status: 503, headers: { 'Retry-After': '1' } })
+  return refusalResponse(requestError('service_starting'), deps)
 }
 
 type StopRequest = {
