@@ -61,6 +61,10 @@ export function refusalResponse(error: ApiError, deps: RefusalDeps): Response {
   return new Response(body, { status: STATUS[error.code], headers })
 }
 
+/** Builds the response of a service that has no app yet. */
+export const startingResponse = (deps: RefusalDeps): Response =>
+  refusalResponse(requestError('service_starting'), deps)
+
 /** Converts an error of Node's parser; null if the client is gone. */
 export function fromParserError({ code = '' }: NodeJS.ErrnoException): ApiError | null {
   const reason = PARSER_ERRORS[code]

@@ -1,11 +1,10 @@
-import { requestError } from '../../api/errors/request-errors.ts'
 import {
   connectionLimits,
   PROXIED_KEEP_ALIVE_MS,
   SERVER_LIMITS,
   type ServerLimits,
 } from '../../api/server/limits.ts'
-import { type RefusalDeps, refusalResponse } from '../../api/server/reject.ts'
+import { type RefusalDeps, startingResponse } from '../../api/server/reject.ts'
 import { type HttpServer, type ServerDeps, startServer } from '../../api/server/server.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
@@ -72,7 +71,7 @@ function limitsOf({ trustProxy }: Config): ServerLimits {
 /** Responds before the app exists. `/livez` succeeds, as a worker may wait long for a service. */
 function starting(request: Request, deps: RefusalDeps): Response {
   if (new URL(request.url).pathname === '/livez') return Response.json({ status: 'ok' })
-  return refusalResponse(requestError('service_starting'), deps)
+  return startingResponse(deps)
 }
 
 type StopRequest = {
