@@ -190,7 +190,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         const outage = reachability.blockedOutcome
         if (outage !== null) return this.#resolveUnprobed(outage)
         const down = hosts.cachedFailure(this.#plan.key)
-        if (down !== null && !(down.isBrief && this.#isPatient)) {
+        if (down !== null && !(down.isBrief && !this.#isAwaited)) {
           const facts = { asked: false, isLost: down.isLost }
           return this.#resolveUnprobed(down.answer, this.#pending, facts)
         }
@@ -237,15 +237,20 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     }
   }
 
-  /** Whether it waits for slow servers, because no caller waits. */
-  get #isPatient(): boolean {
+  /** Whether a caller waits for the results. */
+  get #isAwaited(): boolean {
     const { single, urgent } = this.options
-    return !single && !urgent
+    return single || urgent
+  }
+
+  /** Whether it waits for slow servers. */
+  get #isPatient(): boolean {
+    return !this.#isAwaited && !this.#wasSilent
   }
 
   get timeouts(): Timeouts {
     const { awaited, list } = this.egress.deps.timeouts
-    return this.#isPatient && !this.#wasSilent ? list : awaited
+    return this.#isPatient ? list : awaited
   }
 
   #permits(stop: AbortSignal): ConnectionPermits {
@@ -288,6 +293,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         listener: this.#dialogue.asListener,
         single,
         timeouts: this.timeouts,
+        isPatient: this.#isPatient,
         permits,
       })
     } catch (error) {
@@ -553,7 +559,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
   #markFailed(answer: RecipientOutcome, isLost = false) {
     const { deps, hosts } = this.egress
     if (answer.why === 'own-limit' || wasSuspended(deps.clock, this.startedAt)) return
-    const isCut = !this.#isPatient || this.#signal.aborted
+    const isCut = this.#isAwaited || this.#signal.aborted
     const isBrief = isCut && answer.why === 'timeout' && answer.stage !== 'connect'
     hosts.failed(this.#plan.key, { answer, isLost, isBrief })
   }

@@ -70,6 +70,8 @@ type OpenOptions = {
   /** True if a caller waits: a silent address must leave time for the others. */
   readonly single: boolean
   readonly timeouts: Timeouts
+  /** True if these are so long that an address which says nothing counts as down. */
+  readonly isPatient: boolean
   readonly permits: ConnectionPermits
 }
 
@@ -237,18 +239,17 @@ class SessionOpener {
   }
 
   /**
-   * Notes an address that says nothing. A list waits so long that it counts as down, as if it had not
+   * Notes an address that says nothing. After a long wait it counts as down, as if it had not
    * accepted the connection.
    */
   #noteSilence(ip: string, answer: RecipientOutcome | null) {
-    const { signal, timeouts } = this.#options
+    const { signal, isPatient } = this.#options
     const { hosts } = this.#egress
     const isLost = (answer?.why === 'timeout' || answer?.why === 'closed') && hosts.hasServed(ip)
     this.#isLost ||= isLost
     if (answer?.why !== 'timeout') return hosts.markReachable(ip)
     const isOurs = signal.aborted || wasSuspended(this.#deps.clock, this.#startedAt)
-    if (!isOurs && timeouts === this.#deps.timeouts.list)
-      hosts.failed(ip, { answer, isLost, isBrief: false })
+    if (!isOurs && isPatient) hosts.failed(ip, { answer, isLost, isBrief: false })
   }
 
   /** Keeps the most significant outcome: a server's reply ranks above a missing one. */
