@@ -365,9 +365,9 @@ export class Connection {
     this.#logReply(reply)
     if (pending === undefined || !pending.sent) {
       // A server may send an unsolicited 421 and close (RFC 5321 §3.8); anything else is out of
-      // step.
+      // step, and so may be a 421 after pipelined commands.
       const detail = 'an unsolicited reply'
-      if (reply.code !== 421) return void this.#breakOutOfStep(detail)
+      if (reply.code !== 421 || this.#hasPipelined) return void this.#breakOutOfStep(detail)
       this.#farewell = reply
       return void this.#break('closed', detail)
     }
@@ -384,7 +384,8 @@ export class Connection {
   }
 
   #readQuitReply({ code }: Reply) {
-    if (code === 221 || code === 421) {
+    // After pipelined commands, a 421 may be the reply to the last of them, one reply late.
+    if (code === 221 || (code === 421 && !this.#hasPipelined)) {
       this.#inStep.resolve(true)
       // The server closes first, so that it never counts this session and the next one at once.
       this.#break('closed', 'QUIT was sent', 'rset', () => this.#socket.end())

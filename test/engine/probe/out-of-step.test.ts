@@ -4,7 +4,13 @@ import { HOUR } from '../../../src/platform/clock.ts'
 import { HANG_UP, type MxSays, type MxScript } from '../../support/mx.ts'
 import { createTestProber, each, LOCK_STEP, people, sorted } from '../../support/prober.ts'
 import { sampled } from '../../support/property.ts'
-import { isRandomRecipient, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import {
+  isRandomRecipient,
+  knows,
+  recipientOf,
+  recipientsOf,
+  toRecipients,
+} from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import {
   type Delivery,
@@ -290,9 +296,36 @@ describe('a single verification', () => {
   })
 })
 
+test.each([
+  ['in a list', false],
+  ['of a single verification', true],
+])('a surplus reply before a 421 to the last recipient decides nothing: %s', async (_, single) => {
+  const known = knows('p01', 'p03')
+  const home = createTestProber((line, session) => {
+    if (session.number > 0) return known(line, session)
+    if (line.startsWith('MAIL')) return '250 2.1.0 Ok\n250 2.1.0 Ok'
+    if (line === 'QUIT') return null
+    const isLast = recipientsOf(session.lines).length === (single ? 2 : 4)
+    return isLast ? '421 4.7.0 Too many errors' : known(line, session)
+  })
+  if (single) {
+    const walk = await home.single('p00@a.test')
+    expect(walk.answers()).toEqual(['p00@a.test rejected/no-mailbox'])
+  } else {
+    const walk = await home.run(people(4))
+    expect(walk.answers().toSorted()).toEqual([
+      'p00@a.test rejected/no-mailbox',
+      'p01@a.test accepted/recipient',
+      'p02@a.test rejected/no-mailbox',
+      'p03@a.test accepted/recipient',
+    ])
+  }
+})
+
 describe('a reply to QUIT', () => {
   test.each([
-    ['421 4.3.0 closing', 'pipelined', 1],
+    ['421 4.3.0 closing', 'pipelined', 2],
+    ['421 4.3.0 closing', 'in lock-step', 1],
     ['250 2.0.0 Bye', 'pipelined', 2],
     ['250 2.0.0 Bye', 'in lock-step', 1],
   ])('%j: %s, and the connections that a list needs', async (reply, manner, connections) => {
