@@ -43,8 +43,7 @@ describe('a list at a server that never serves it ends within five hours', () =>
     ['a block at MAIL', always(isMail, '550 5.7.1 192.0.2.9 blocked'), 'probe_blocked', 550],
     ['a block at RCPT', always(isRcpt, '550 5.7.1 Rejected due to policy'), 'probe_blocked', 550],
   ])('%s', async (_, script, reason, code) => {
-    const lists = [users(500), users(500), users(500)]
-    const [first, second] = await verifyLists(() => script, lists)
+    const [first, second] = await verifyLists(() => script, [users(500), users(500)])
     expect(first).toMatchObject({ reasons: [reason], replies: [code] })
     expect(first?.hours).toBeGreaterThanOrEqual(4)
     expect(first?.hours).toBeLessThan(5)

@@ -6,7 +6,7 @@ import { KEYED_SINGLES, LIST } from './stories.ts'
 
 /** A sample of what service.slow.test.ts tries. */
 const SAMPLES = [
-  { name: 'a list', story: LIST, kind: 'statement', way: 'refused', every: 60 },
+  { name: 'a list', story: LIST, kind: 'statement', way: 'refused', every: 120 },
   { name: 'a list', story: LIST, kind: 'commit', way: 'lost', every: 12 },
   { name: 'a single', story: KEYED_SINGLES, kind: 'commit', way: 'lost', every: 12 },
 ] as const

@@ -31,7 +31,7 @@ describe('a JSON text is read as JSON.parse reads it', () => {
       fc.asyncProperty(fc.json({ noUnicodeString: false }), async text => {
         expect(await readJsonText(Buffer.from(text), UNLIMITED)).toEqual(JSON.parse(text))
       }),
-      { numRuns: runs(2_000, 40) },
+      { numRuns: runs(2_000, 80) },
     )
   })
 
@@ -47,7 +47,7 @@ describe('a JSON text is read as JSON.parse reads it', () => {
         const mutated = (text.slice(0, at) + inserted + text.slice(at + removed)).toWellFormed()
         expect(parseWith(parse, mutated)).toEqual(parseWith(JSON.parse, mutated))
       }),
-      { numRuns: runs(5_000) },
+      { numRuns: runs(5_000, 20) },
     )
   })
 

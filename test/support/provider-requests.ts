@@ -353,8 +353,11 @@ export const EVENTS = {
 export type EventName = keyof (typeof EVENTS)['ses']
 
 /** A signed request of a provider with one of its events. */
-export function eventRequest(provider: ProviderName, name: EventName): SignedRequest {
-  const event = EVENTS[provider][name]
+export function eventRequest(
+  provider: ProviderName,
+  name: EventName,
+  event: unknown = EVENTS[provider][name],
+): SignedRequest {
   switch (provider) {
     case 'ses':
       return snsRequest(event)

@@ -62,6 +62,18 @@ const outcome = (provider: ProviderName, name: EventName) =>
     items.map(item => parseFeedback(item, SIGNED_AT)),
   )
 
+/** Returns copies of a value, each without one of the fields in it. */
+function withoutEach(value: unknown): unknown[] {
+  if (Array.isArray(value)) {
+    return value.flatMap((item, at) => withoutEach(item).map(one => value.with(at, one)))
+  }
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const { [name]: _, ...others } = value as Record<string, unknown>
+    return [others, ...withoutEach(inner).map(one => ({ ...value, [name]: one }))]
+  })
+}
+
 const OCCURRED_AT = SIGNED_AT - MINUTE
 
 describe.each(PROVIDER_NAMES)('an event of %s', provider => {
@@ -102,6 +114,15 @@ describe.each(PROVIDER_NAMES)('an event of %s', provider => {
     for (const name of ['bounce', 'delivery', 'complaint'] as const) {
       const { items } = await receive(provider, eventRequest(provider, name))
       expect(items[0]?.id).toMatch(/^[\w-]{2,}$/)
+    }
+  })
+
+  test('without one of its fields is read, left out or rejected', async () => {
+    for (const name of ['bounce', 'delivery', 'complaint', 'other'] as const) {
+      for (const event of withoutEach(EVENTS[provider][name])) {
+        const facts = await rejection(provider, eventRequest(provider, name, event))
+        expect(['body', undefined], JSON.stringify(event)).toContain(facts?.kind)
+      }
     }
   })
 
@@ -369,6 +390,18 @@ describe('a message of Amazon SNS', () => {
     const facts = await Promise.all(all)
     expect(facts.filter(one => one?.kind === 'unavailable')).toHaveLength(4)
   })
+})
+
+test('a message of Amazon SNS without one of its fields is rejected', async () => {
+  for (const type of ['Notification', 'SubscriptionConfirmation']) {
+    const { headers, text } = snsRequest(EVENTS.ses.bounce, { type })
+    const message = JSON.parse(text) as object
+    for (const name of Object.keys(message)) {
+      const without = JSON.stringify({ ...message, [name]: undefined })
+      const facts = await rejection('ses', { headers, text: without })
+      expect([name, facts?.kind]).toEqual([name, 'authentication'])
+    }
+  }
 })
 
 describe('a request of SendGrid', () => {
