@@ -34,7 +34,7 @@ export function reportError(context: CliContext, thrown: unknown, debug: boolean
 function toEvError(thrown: unknown): EvError {
   if (thrown instanceof EvError) return thrown
   if (thrown instanceof OperationError) return toCliError(thrown)
-  return serviceFault(thrown) ?? databaseFault(thrown) ?? internalFault(thrown)
+  return serviceFault(thrown) ?? databaseFault(thrown) ?? fileFault(thrown) ?? internalFault(thrown)
 }
 
 /** Converts the errors of a command that runs on a service. */
@@ -72,6 +72,17 @@ function databaseFault(thrown: unknown): EvError | null {
   const sentence = `The database failed: ${errorMessage(thrown)}. ${remedy}`
   return new EvError('io', sentence, { cause: thrown })
 }
+
+/** Converts the errors of the file system that name a file. */
+function fileFault(thrown: unknown): EvError | null {
+  if (!(thrown instanceof Error && 'syscall' in thrown && 'path' in thrown)) return null
+  const path = sanitizeText(String(thrown.path), PATH_LENGTH_MAX)
+  const sentence = `${path} cannot be used: ${errorMessage(thrown)}. Correct the path or its permissions.`
+  return new EvError('io', sentence, { cause: thrown })
+}
+
+/** Longer paths are not allowed on Linux. */
+const PATH_LENGTH_MAX = 4_096
 
 const internalFault = (cause: unknown) =>
   new EvError(

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Config } from '../config/settings.ts'
@@ -70,6 +70,9 @@ async function restoreCommand(
   const file = resolve(inCwd(context, source))
   if (!existsSync(file)) {
     throw new EvError('no_input', `The backup ${file} does not exist. Correct the path.`)
+  }
+  if (statSync(file).isDirectory()) {
+    throw new EvError('no_input', `${file} is a folder, not a backup. Name the file of the backup.`)
   }
   const key = await readKey(context, file, flags)
   const { force = false, withoutSecret = false } = flags

@@ -111,10 +111,18 @@ export async function openList(
 function streamOf(context: Pick<CliContext, 'stdin'>, name: string): Readable | null {
   if (name === '-') return context.stdin
   if (name === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
-  const status = statSync(name, { throwIfNoEntry: false })
+  const status = findStatus(name)
   if (status === undefined || status.isFile()) return null
   if (status.isDirectory()) throw new EvError('no_input', `${name} is a folder, not a list.`)
   return createReadStream(name)
+}
+
+function findStatus(name: string) {
+  try {
+    return statSync(name, { throwIfNoEntry: false })
+  } catch (error) {
+    throw unreadable(name, error)
+  }
 }
 
 /**

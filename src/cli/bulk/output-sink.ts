@@ -87,13 +87,22 @@ async function deviceSink(output: string, path: string): Promise<OutputSink> {
  * files.
  */
 export function resolveOutput(output: string): { path: string; isFile: boolean } {
-  const status = statSync(output, { throwIfNoEntry: false })
+  const status = findStatus(output)
   if (output.endsWith('/') || status?.isDirectory()) {
     throw new EvError('cannot_write', `${output} is a folder. Name a file with -o.`)
   }
   return status === undefined || status.isFile()
     ? { path: canonicalPath(output), isFile: true }
     : { path: output, isFile: false }
+}
+
+function findStatus(output: string) {
+  try {
+    return statSync(output, { throwIfNoEntry: false })
+  } catch (cause) {
+    const message = `${output} cannot be written: ${errorMessage(cause)}. Name another file with -o.`
+    throw new EvError('cannot_write', message, { cause })
+  }
 }
 
 /** Returns the temporary name of a file that is being written. */
