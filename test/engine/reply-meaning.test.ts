@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail, reasonsOf } from '../support/engine.ts'
-import type { MxScript } from '../support/mx.ts'
+import { type MxScript, refused } from '../support/mx.ts'
 import { isRandomRecipient, knows, toRecipients } from '../support/recipients.ts'
+import type { ZoneEntry } from '../support/zone.ts'
 
 const knowsAnn = knows('ann')
 /** Replies to commands that start with a verb; a server that knows ann otherwise. */
@@ -141,5 +142,60 @@ describe('a rejection that names this client, and not the recipient, is about th
     ['a longer name is', () => 'No such user in probe.test.example'],
   ] as const satisfies [string, (to: string) => string][])('not if %s', async (_, text) => {
     expect(await reasonFor(text)).toBe('rejected_email')
+  })
+})
+
+describe.each([
+  ['the same operator', 'mx2.a.test'],
+  ['another operator', 'mx2.backup.test'],
+])('a backup MX of %s that does not serve the domain', (_, backup) => {
+  const engineWith = (primary: MxScript, entry: ZoneEntry = { A: ['192.0.2.1'] }) =>
+    createTestEngine({
+      zone: {
+        'a.test': {
+          MX: [
+            [10, 'mx1.a.test'],
+            [20, backup],
+          ],
+        },
+        'mx1.a.test': entry,
+        [backup]: { A: ['192.0.2.2'] },
+      },
+      script: {
+        ...primary,
+        answer: (line, session) =>
+          session.to.host === backup && line.startsWith('RCPT')
+            ? '554 5.7.1 Relay access denied'
+            : knowsAnn(line, session),
+      },
+    })
+
+  test.each<[string, string, MxScript, ZoneEntry?]>([
+    [
+      'refuses connections',
+      'no_connect',
+      {
+        connect: to => {
+          if (to.host !== backup) throw refused(to)
+        },
+      },
+    ],
+    [
+      'blocks us',
+      'probe_blocked',
+      {
+        greeting: ({ to }) =>
+          to.host === backup ? undefined : '554 5.7.1 Your address is listed by a blocklist',
+      },
+    ],
+    ['has no address that the DNS returns', 'dns_error', {}, 'server'],
+    ['has no address', 'rejected_email', {}, {}],
+    ['answers', 'accepted_email', {}],
+  ])('decides only if the primary host cannot: it %s, %s', async (_, reason, script, entry) => {
+    expect(await engineWith(script, entry).reason('ann@a.test')).toBe(reason)
+    const { many, recipients } = engineWith(script, entry)
+    const listed = await many(['ann@a.test'], { wait: false })
+    expect(listed.map(({ verdict }) => verdict.reason)).toEqual([reason])
+    expect(recipients().length).toBeLessThanOrEqual(2)
   })
 })

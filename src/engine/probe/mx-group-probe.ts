@@ -24,6 +24,7 @@ import {
   type ProbeTarget,
   serverKeys,
 } from './mx-groups.ts'
+import { isNotHosted } from './mx-hosts.ts'
 import {
   type HeldConnection,
   type OpenFailure,
@@ -403,7 +404,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
       if (intercepted !== null)
         this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
       else if (log.isInDoubt(wireAddress(one.target.address))) inDoubt.push(one.target)
-      else this.#settle(one, log)
+      else if (opened.unreached !== null && isNotHosted(one.answer)) {
+        const { answer, ...facts } = opened.unreached
+        this.#notify({ ...one, answer, facts })
+      } else this.#settle(one, log)
     })
     this.#isInDoubt = inDoubt.length > 0
     retried.push(...inDoubt)

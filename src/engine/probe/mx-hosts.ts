@@ -112,6 +112,13 @@ export function isBackupOnly(exchangers: readonly OperatorHosts[], { evidence }:
  */
 export const shouldTryNextHosts = ({ stage }: RecipientOutcome) => BEFORE_MAIL.has(stage)
 
+/**
+ * Whether a host says that it does not serve the domain. While another host of the domain cannot be
+ * reached, which may serve it, this decides nothing.
+ */
+export const isNotHosted = ({ kind, why }: RecipientOutcome) =>
+  kind === 'rejected' && why === 'not-hosted'
+
 const BEFORE_MAIL: ReadonlySet<Stage> = new Set(['connect', 'greeting', 'ehlo', 'starttls'])
 
 /** An entry takes about 270 bytes, in total 5 MB. */

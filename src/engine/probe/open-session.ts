@@ -33,6 +33,8 @@ export type OpenSession = {
   readonly host: string
   readonly ip: string
   readonly connectMs: number
+  /** The failure of another host that was tried before this one; null if there is none. */
+  readonly unreached: OpenFailure | null
   /** The caller releases it when the connection is closed. */
   readonly permit: AddressPermit
 }
@@ -223,7 +225,8 @@ class SessionOpener {
       this.#noteSilence(ip, answer)
       if (answer === null) {
         this.#egress.hosts.served(ip, socket)
-        return { session, host, ip, connectMs: this.#ageMs, permit }
+        const unreached = this.#unreachedBefore(host)
+        return { session, host, ip, connectMs: this.#ageMs, unreached, permit }
       }
       this.note(answer, host, ip)
       if (answer.kind === 'deferred') permit.throttled(answer.retryAfterMs)
@@ -263,6 +266,12 @@ class SessionOpener {
 
   #notify(call: Omit<ServerCall, 'port'>) {
     this.#options.listener?.onCall({ ...call, port: this.#deps.smtpPort })
+  }
+
+  /** Returns the failure of another host, unless that accepts no mail or has no address. */
+  #unreachedBefore(host: string): OpenFailure | null {
+    const best = this.#best
+    return best === null || best.host === host || weight(best.answer) <= 1 ? null : this.toFailure()
   }
 
   toFailure(): OpenFailure {

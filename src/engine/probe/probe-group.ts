@@ -12,7 +12,13 @@ import type { Result } from '../verdict/verdict.ts'
 import type { EgressPool } from './egress-pool.ts'
 import type { EgressProber } from './egress-prober.ts'
 import type { OperatorHosts } from './mx-groups.ts'
-import { isBackupOnly, OPERATORS_MAX, selectHosts, shouldTryNextHosts } from './mx-hosts.ts'
+import {
+  isBackupOnly,
+  isNotHosted,
+  OPERATORS_MAX,
+  selectHosts,
+  shouldTryNextHosts,
+} from './mx-hosts.ts'
 import { weight } from './open-session.ts'
 import type { ProbeTask } from './prepare.ts'
 import type { ProbeOptions, ProbeSink } from './probe-options.ts'
@@ -179,7 +185,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
   /** Takes the result of an attempt. */
   probed(task: ProbeTask, result: ProbeResult): void {
     const attempt = this.#attemptOf(task)
-    const merged = merge(attempt.previous, result)
+    const merged = merge(attempt.previous, result, isNotHosted(result.answer))
     const next = this.#nextHosts(attempt, result, merged)
     if (next !== null) {
       this.#tryAgain(task, next)
@@ -344,12 +350,17 @@ const NONE: readonly string[] = []
 const NO_ANSWER = new EvError('internal', 'A probe ended without an answer.')
 
 /**
- * Merges the results of two attempts. A reply to MAIL or RCPT decides; of two attempts that did not
- * get so far, the less certain one counts.
+ * Merges the results of two attempts. A reply to MAIL or RCPT decides, unless it is provisional; of
+ * two attempts that did not get so far, the less certain one counts.
  */
-function merge(previous: ProbeResult | null, probed: ProbeResult): ProbeResult {
+function merge(
+  previous: ProbeResult | null,
+  probed: ProbeResult,
+  isProvisional = false,
+): ProbeResult {
   if (previous === null) return probed
-  const isObserved = probed.answer.kind !== 'no-response' && !shouldTryNextHosts(probed.answer)
+  const isReply = probed.answer.kind !== 'no-response' && !shouldTryNextHosts(probed.answer)
+  const isObserved = isReply && !isProvisional
   const isPreviousStronger = !isObserved && weight(probed.answer) < weight(previous.answer)
   const merged = isPreviousStronger ? previous : probed
   const dialogue = [...(previous.dialogue ?? []), ...(probed.dialogue ?? [])]
