@@ -3,12 +3,14 @@ import { expect, test, vi } from 'vitest'
 import { ApiProblem, proxy } from '../../src/dashboard/api.ts'
 import type { Env } from '../../src/dashboard/deps.ts'
 
-function pass(answer: Response) {
+function pass(answer: Response, method = 'GET') {
   const destroy = vi.fn()
   const outgoing = { removeHeader: () => {}, headersSent: true, destroy }
   const router = new Hono<Env>().get('/', c => proxy(c, answer))
   router.onError((error, c) => c.json({ isProblem: error instanceof ApiProblem }))
-  const given = Promise.resolve(router.fetch(new Request('https://ev.test/'), { outgoing }))
+  const given = Promise.resolve(
+    router.fetch(new Request('https://ev.test/', { method }), { outgoing }),
+  )
   return { given, destroy }
 }
 
@@ -47,6 +49,14 @@ test('a client that disconnects cancels the API response', async () => {
   const { given } = pass(new Response(body))
   await (await given).body?.cancel('gone')
   expect(ended).toEqual(['gone'])
+})
+
+test('a response to HEAD, whose body nobody reads, cancels the API response', async () => {
+  const cancel = vi.fn()
+  const headers = { 'Content-Type': 'text/csv' }
+  const given = await pass(new Response(new ReadableStream({ cancel }), { headers }), 'HEAD').given
+  expect([given.status, given.headers.get('Content-Type')]).toEqual([200, 'text/csv'])
+  expect(cancel).toHaveBeenCalledOnce()
 })
 
 test('an error response throws an ApiProblem', async () => {
