@@ -103,9 +103,9 @@ function repairAddress(text: string): string | null {
   return repaired === text || isFault(parseAddress(repaired)) ? null : repaired
 }
 
-/** Decodes `ann (at) example (dot) com`, an obfuscation against crawlers. */
+/** Decodes `ann (at) example (dot) com`, an obfuscation against crawlers, and `%40`, as in URLs. */
 const decodeAtAndDot = (text: string) =>
-  text.replace(/\s*[([{]at[)\]}]\s*|\s+at\s+/i, '@').replace(/\s*[([{]dot[)\]}]\s*/gi, '.')
+  text.replace(/\s*[([{]at[)\]}]\s*|\s+at\s+|%40/i, '@').replace(/\s*[([{]dot[)\]}]\s*/gi, '.')
 
 /** Splits `anngmail.com`: the @ is missing, but the text ends with a large provider. */
 function splitWithoutAt(text: string): string[] {
