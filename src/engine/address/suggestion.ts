@@ -103,9 +103,16 @@ function repairAddress(text: string): string | null {
   return repaired === text || isFault(parseAddress(repaired)) ? null : repaired
 }
 
-/** Decodes `ann (at) example (dot) com`, an obfuscation against crawlers, and `%40`, as in URLs. */
-const decodeAtAndDot = (text: string) =>
-  text.replace(/\s*[([{]at[)\]}]\s*|\s+at\s+|%40/i, '@').replace(/\s*[([{]dot[)\]}]\s*/gi, '.')
+/**
+ * Decodes `ann (at) example (dot) com` and `ann at example dot com`, which are meant to confuse
+ * crawlers, `ann_at_example.com`, and `%40` as in URLs.
+ */
+function decodeAtAndDot(text: string): string {
+  const decoded = text
+    .replace(/\s*[([{]at[)\]}]\s*|\s+at\s+|%40/i, '@')
+    .replace(/\s*[([{](?:dot|\.)[)\]}]\s*|\s+dot\s+/gi, '.')
+  return decoded.includes('@') ? decoded : decoded.replace(/_at_/i, '@')
+}
 
 /** Splits `anngmail.com`: the @ is missing, but the text ends with a large provider. */
 function splitWithoutAt(text: string): string[] {
@@ -121,7 +128,7 @@ function splitWithoutAt(text: string): string[] {
 const repairLocal = (local: string) =>
   local
     .trim()
-    .replace(/^["<(]+|["'>)]+$/g, '')
+    .replace(/^["<(]+|["'>)\\]+$/g, '')
     .replace(LEADING_QUOTE, '')
     .replace(/\s*\.[\s.]*/g, '.')
     .replace(/^\.|\.$/g, '')
