@@ -21,6 +21,8 @@ export type FeedbackInput = {
   readonly enhancedCode?: string | null | undefined
   /** Diagnostic text. */
   readonly text?: string | null | undefined
+  /** The address that the message was sent from. A reply that names it alone is about it. */
+  readonly sender?: string | undefined
   /** When it happened, epoch ms; null if it is unknown: then when it was received. */
   readonly occurredAt: number | null
   /** ID of the sender of the feedback; without it, equal pieces count once. */
@@ -69,7 +71,7 @@ export function parseFeedback(input: FeedbackInput, now: number): Feedback | str
     dedupeKey: dedupeKeyFor(input, address, facts),
     addressKey: addressKey(address),
     domain: address.domain.ascii,
-    outcome: outcomeOf({ ...facts, isPermanent: input.isPermanent ?? null }, address),
+    outcome: outcomeOf(facts, input, address),
     occurredAt,
   }
 }
@@ -93,16 +95,18 @@ function dedupeKeyFor(input: FeedbackInput, address: Address, facts: Facts): str
  * provider does not call permanent. Without any code it must call it so.
  */
 function outcomeOf(
-  facts: Facts & { readonly isPermanent: boolean | null },
+  facts: Facts,
+  { isPermanent, sender = '' }: FeedbackInput,
   address: Address,
 ): Outcome | null {
   if (facts.kind !== 'bounced') return 'alive'
-  if (facts.isPermanent === false) return null
+  if (isPermanent === false) return null
   const code = isUndefinedStatus(facts) ? null : (facts.code ?? codeFrom(facts.enhancedCode))
-  if (code === null) return facts.isPermanent === true ? 'dead' : null
+  if (code === null) return isPermanent === true ? 'dead' : null
   const reply = { code, enhanced: facts.enhancedCode, text: facts.text ?? '' }
   const recipient = addressKey(address)
-  const outcome = classifyReply('rcpt', reply, { recipient })
+  const client = { mailFrom: sender, helo: '' }
+  const outcome = classifyReply('rcpt', reply, { recipient, client })
   if (outcome.kind !== 'rejected' || outcome.why === 'full') return null
   return isAboutRelaying(reply, recipient) ? null : 'dead'
 }

@@ -30,7 +30,10 @@ export async function parseReportMessage(
   for (const { mimeType, content } of email.attachments) {
     const fields = decode(content)
     if (DELIVERY_STATUS.test(mimeType)) {
-      return parseDeliveryStatus(fields, sentAt, email.text ?? '')
+      // A report is sent to the sender of the message (RFC 3464 §1).
+      const sender = email.to?.[0]?.address
+      const items = parseDeliveryStatus(fields, sentAt, email.text ?? '')
+      return sender === undefined ? items : items.map(item => ({ ...item, sender }))
     }
     if (mimeType === 'message/feedback-report') return parseAbuseReport(fields, email, sentAt)
   }

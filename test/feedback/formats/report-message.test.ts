@@ -24,6 +24,7 @@ describe('a delivery status notification', () => {
         code: 426,
         enhancedCode: '4.0.0',
         text: 'connection timed out',
+        sender: 'owner-info-mime@cs.utk.edu',
         occurredAt: Date.parse('2026-07-07T21:15:49Z'),
       },
     ])
@@ -38,6 +39,7 @@ describe('a delivery status notification', () => {
         code: 550,
         enhancedCode: '5.1.1',
         text: '<gone@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
+        sender: 'news@example.net',
         occurredAt,
       },
       {
@@ -46,6 +48,7 @@ describe('a delivery status notification', () => {
         code: 552,
         enhancedCode: '5.2.2',
         text: 'Mailbox full',
+        sender: 'news@example.net',
         occurredAt,
       },
     ])
@@ -88,7 +91,7 @@ describe('of a report', () => {
     const recipients = groups.map(fields => [...fields, 'Action: failed'].join('\n'))
     const status = ['Reporting-MTA: dns; out.example', ...recipients].join('\n\n')
     const message = wrapped(`Content-Type: message/delivery-status\n\n${status}\n`)
-    const items = await parseReportMessage(Buffer.from(message), NOW)
+    const items = await parseReportMessage(Buffer.from(`To: news@b.test\n${message}`), NOW)
     return items.map(item => {
       const feedback = parseFeedback(item, NOW)
       return typeof feedback === 'string' ? feedback : [feedback.addressKey, feedback.outcome]
@@ -144,6 +147,18 @@ describe('of a report', () => {
     const [piece] = await outcomes(fields)
     // Without a label, the status is that of the server.
     expect(piece).toEqual(['ann@a.test', outcome])
+  })
+
+  test('a reply that names the sender of the message, and not the recipient, is about the sender', async () => {
+    const fields = (text: string) => [
+      final('ann@a.test'),
+      'Status: 5.1.1',
+      `Diagnostic-Code: smtp; 550 5.1.1 ${text}`,
+    ]
+    expect(await outcomes(fields('<news@b.test>: no such user'))).toEqual([['ann@a.test', null]])
+    expect(await outcomes(fields('<ann@a.test>: no such user (from news@b.test)'))).toEqual([
+      ['ann@a.test', 'dead'],
+    ])
   })
 
   test('the outcome of forwarded mail belongs to the address that was mailed', async () => {
@@ -209,16 +224,18 @@ describe('a notification with international addresses (RFC 6533)', () => {
   const arrivedAt = 'Arrival-Date: Mon, 16 Nov 2026 10:00:00 +0000'
 
   test('has addresses in UTF-8 and with escapes, and ignores what is no character', async () => {
+    const sender = 'news@example.net'
     expect(await parseReportMessage(read('rfc6533-failed'), NOW)).toEqual([
       {
         ...failed,
+        sender,
         address: 'δοκιμή@παράδειγμα.δοκιμή',
         code: 550,
         text: '<δοκιμή@παράδειγμα.δοκιμή>: άγνωστος χρήστης',
       },
-      { ...failed, address: 'jürgen+news@example.com' },
-      { ...failed, address: 'ann@example.com', kind: 'delivered', enhancedCode: '2.1.5' },
-      { ...failed, address: String.raw`half\x{D800}@example.com` },
+      { ...failed, sender, address: 'jürgen+news@example.com' },
+      { ...failed, sender, address: 'ann@example.com', kind: 'delivered', enhancedCode: '2.1.5' },
+      { ...failed, sender, address: String.raw`half\x{D800}@example.com` },
     ])
   })
 
