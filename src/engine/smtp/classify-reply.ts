@@ -95,8 +95,8 @@ export type Learned = {
 
 /**
  * Classifies a reply. `about.recipient` is the probed address, which is removed from the text
- * first, and `about.client` has our names. A cause on our side (block, rate, greylisting, TLS, policy) is never classified as
- * `rejected`.
+ * first; `about.client` has our names. A cause on our side (block, rate, greylisting, TLS, policy) is
+ * never classified as `rejected`.
  */
 export function classifyReply(
   stage: Stage,

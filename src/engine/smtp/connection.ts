@@ -33,14 +33,16 @@ const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
   rset: new Set([250]),
 }
 
-const ADDRESS = /<[^<>@]+@[^<>@]+>/
+const NAMED_ADDRESS = /<[^<>@]+@[^<>@]+>/
 
 /**
  * False for a reply that the command cannot have, as it may be the reply to another command: a code
  * of another command, or a refusal of RSET that names an address.
  */
 const isPossible = ({ stage }: PendingReply, { code, text }: Reply): boolean =>
-  code >= 400 ? stage !== 'rset' || !ADDRESS.test(text) : SUCCESS_CODES[stage]?.has(code) !== false
+  code >= 400
+    ? stage !== 'rset' || !NAMED_ADDRESS.test(text)
+    : SUCCESS_CODES[stage]?.has(code) !== false
 
 /** Why a command has no reply. A failed connection stays failed. */
 export type ConnectionFailure = {
@@ -243,6 +245,7 @@ export class Connection {
     this.#hasPipelined ||= this.#pending.length > 0
     this.#options.listener?.(`C: ${line}`)
     this.#bytesLeft += READ_BYTES_PER_COMMAND
+    // After the microtasks: a reply often leads to several commands, which leave in one write.
     if (this.#writeBuffer === '') process.nextTick(() => this.#flush())
     this.#writeBuffer += `${line}\r\n`
     this.#awaitReply(pending)
