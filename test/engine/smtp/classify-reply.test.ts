@@ -296,6 +296,56 @@ describe('names in a reply do not change its meaning', () => {
   })
 })
 
+describe('a rejection that names this client, and not the recipient, is about the client', () => {
+  const client = { mailFrom: 'Check@probe.test', helo: 'MX.probe.test' }
+  const recipient = 'ann@a.test'
+  const meaningFor = (text: string, about = { recipient, client }, code = 550) => {
+    const { kind, why } = classifyReply('rcpt', reply(code, text, '5.1.1'), about)
+    return `${kind}/${why}`
+  }
+
+  test.each([
+    '<check@probe.test>: no such user',
+    'no such user: CHECK@Probe.Test.',
+    'no such user. Callout failed: from=check@probe.test;',
+    'no such user (check@probe.test)',
+    'check@probe.test, no such user',
+    '<mx.probe.test>: no such user',
+  ])('%s', text => {
+    expect(meaningFor(text)).toBe('blocked/sender')
+  })
+
+  test.each([
+    ['neither is named', 'no such user'],
+    ['the recipient is named too', '<Ann@A.test>: no such user (from <check@probe.test>)'],
+    ['a longer name is', 'no such user at a.mx.probe.test'],
+    ['a longer name is', 'no such user in mx.probe.test.example'],
+    ['a longer name is', 'no such user in mx.probe.test-a'],
+  ])('not if %s: %s', (_, text) => {
+    expect(meaningFor(text)).toBe('rejected/no-mailbox')
+  })
+
+  test('not if the sender is the null sender', () => {
+    const about = { recipient, client: { mailFrom: '', helo: '' } }
+    expect(meaningFor('<> : no such user', about)).toBe('rejected/no-mailbox')
+  })
+
+  test('not without the recipient or the client', () => {
+    const text = '<check@probe.test>: no such user'
+    for (const about of [{}, { recipient }, { client }]) {
+      const { kind } = classifyReply('rcpt', reply(550, text, '5.1.1'), about)
+      expect(kind).toBe('rejected')
+    }
+  })
+
+  test.each([
+    [250, 'ok', 'accepted/recipient'],
+    [550, 'blocked by our policy', 'blocked/policy'],
+  ])('not if it is no rejection: %d %s', (code, text, means) => {
+    expect(meaningFor(`<check@probe.test>: ${text}`, undefined, code)).toBe(means)
+  })
+})
+
 describe('however a reply writes the recipient, the phrase around it is read', () => {
   const PHRASES: readonly [phrase: string, means: string][] = [
     ['User {} unknown', 'rejected/no-mailbox'],
