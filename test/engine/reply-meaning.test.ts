@@ -118,32 +118,19 @@ test('a failed verification of the recipient is not one of the sender', async ()
   expect(await reasonAfter({ answer: verified('Sender verify failed') })).toBe('probe_blocked')
 })
 
-describe('a rejection that names this client, and not the recipient, is about the client', () => {
-  const mailFrom = 'check@probe.test'
-  const reasonFor = (text: (to: string) => string) =>
-    createTestEngine({
-      script: toRecipients(to => `550 5.1.1 ${text(to)}`),
-      engine: { mailFrom },
-    }).reason('ann@a.test')
-
-  test.each([
-    `<${mailFrom}>: no such user`,
-    `Unable to verify address: CHECK@Probe.Test.`,
-    `Callout failed: from=${mailFrom} mailbox unavailable`,
-    `<${mailFrom}>: mailbox disabled`,
-    '<probe.test>: host not found',
-  ])('%s', async text => {
-    expect(await reasonFor(() => text)).toBe('probe_blocked')
-  })
-
-  test.each([
-    ['both are named', to => `<${to}>: no such user (from <${mailFrom}>)`],
-    ['a longer name is', () => 'No such user at mx.probe.test'],
-    ['a longer name is', () => 'No such user in probe.test.example'],
-  ] as const satisfies [string, (to: string) => string][])('not if %s', async (_, text) => {
-    expect(await reasonFor(text)).toBe('rejected_email')
-  })
-})
+test.each([
+  ['<check@probe.test>: no such user', 'probe_blocked'],
+  ['<probe.test>: host not found', 'probe_blocked'],
+  ['<ann@a.test>: no such user (from <check@probe.test>)', 'rejected_email'],
+])(
+  'a rejection that names the sender or the HELO name alone is about us: %s',
+  async (text, reason) => {
+    const mailFrom = 'check@probe.test'
+    const script = toRecipients(() => `550 5.1.1 ${text}`)
+    const engine = createTestEngine({ script, engine: { mailFrom } })
+    expect(await engine.reason('ann@a.test')).toBe(reason)
+  },
+)
 
 describe.each([
   ['the same operator', 'mx2.a.test'],
