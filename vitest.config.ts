@@ -22,12 +22,13 @@ const RELEASE = [
  */
 const LONG = [
   'test/chaos/webhooks.slow.test.ts',
+  'test/cli/mcp.slow.test.ts',
   'test/cli/widths.slow.test.ts',
   'test/dashboard/browser/*.slow.test.ts',
   'test/fuzz/*.slow.test.ts',
   'test/journey/list-budgets.slow.test.ts',
   'test/journey/serve/docs-samples.slow.test.ts',
-  'test/lists/kills.slow.test.ts',
+  'test/lists/{kills,scenarios}.slow.test.ts',
   'test/node-versions.slow.test.ts',
   'test/postgres/http/cut-off.slow.test.ts',
   'test/postgres/lists/scenarios.slow.test.ts',
