@@ -51,7 +51,7 @@ export class BatchedCache {
     return this.#cache !== noCache && !this.#isClosed
   }
 
-  /** Ends all reads: from now on there are no answers. The owner of the cache may close it. */
+  /** Stops reading the cache, so that its owner can close it: later reads return null. */
   close(): void {
     this.#isClosed = true
   }

@@ -272,7 +272,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
       if (!isTooMany(outcomeFor('rcpt', reply, { recipient: to }))) return reply
       this.#group.noteTransactionMax(this.#host, recipientCount)
     }
-    return this.#transactions.rcptInNew(to, isLast)
+    return this.#transactions.rcptInNewTransaction(to, isLast)
   }
 
   /** Returns the random recipient of this domain that was sent last; '' if none was. */

@@ -206,7 +206,10 @@ export class EgressProber implements EgressState {
     }
   }
 
-  /** Resolves a recipient that was accepted earlier if its domain has been tested since, or cannot be. */
+  /**
+   * Resolves a recipient that was accepted earlier, if its domain has been tested since or cannot be
+   * tested.
+   */
   #resolveTested<Q extends ProbeTarget>(
     target: Q,
     operator: string,

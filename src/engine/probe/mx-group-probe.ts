@@ -89,10 +89,12 @@ type PendingLook<Q extends ProbeTarget> = SecondLook<Q> & {
 /** Consecutive sessions without a single answer after which the remaining targets are given up. */
 const FRUITLESS_SESSIONS_MAX = 2
 /**
- * The same if the server goes silent at RCPT: after the second one, that recipient alone is given up,
- * and a third one shows whether the server answers others. One that has answered others gets more.
+ * The same if the server goes silent at RCPT: after the second session that recipient alone is given
+ * up, and the third shows whether the server answers others.
  */
-const silentSessionsMax = (hasAnswered: boolean) => (hasAnswered ? 6 : 3)
+const SILENT_SESSIONS_MAX = 3
+/** The same if the server has answered others of these targets: its silence is about few of them. */
+const SILENT_SESSIONS_AFTER_ANSWER_MAX = 6
 /**
  * The same for sessions that were repeated with other settings or because the outbound port seemed
  * to be blocked: more than any domain needs, since each session tells more about its hosts.
@@ -225,8 +227,9 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
           this.#markFailed(failure, facts.isLost)
         this.#wasSilent = failure?.why === 'timeout' && isBeforeMail(failure.stage)
         if (isRepeated) return this.resolveRemaining(failure ?? NO_RESULT, facts)
-        const sessionsMax =
-          silentAt === null ? FRUITLESS_SESSIONS_MAX : silentSessionsMax(hasAnswered)
+        let sessionsMax = FRUITLESS_SESSIONS_MAX
+        if (silentAt !== null)
+          sessionsMax = hasAnswered ? SILENT_SESSIONS_AFTER_ANSWER_MAX : SILENT_SESSIONS_MAX
         if (++fruitlessSessions >= (single ? 1 : sessionsMax))
           this.resolveRemaining(failure ?? NO_RESULT, facts)
         else if (silentAt !== null && silentAt === silentBefore)

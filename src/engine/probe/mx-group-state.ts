@@ -56,7 +56,7 @@ export type MxGroupState<Q extends ProbeTarget> = {
   catchAllKey(target: Q, host: string | null): string
   serverKeys(host: string, ip: string): ServerKeys
   reduceBatchSize(max: number): void
-  /** Records that a host accepts at most `taken` recipients per transaction, for later connections too. */
+  /** Records, for later connections too, that a host accepts at most `taken` per transaction. */
   noteTransactionMax(host: string, taken: number): void
   isRefused(batch: readonly Q[]): boolean
   notBlocked(target: Q): void

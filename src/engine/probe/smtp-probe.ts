@@ -28,7 +28,7 @@ import {
 import { RefusalCounter } from './refusal-counter.ts'
 import type { ConnectionCounts } from './server-limits.ts'
 import {
-  isAccepted,
+  isMailAccepted,
   NO_TRANSACTION,
   namesOther,
   SINGLE_QUIT_TIMEOUT_MS,
@@ -253,7 +253,10 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const open = this.#log.findWitnesses()
     for (const [index, { domain, accepted }] of open.entries()) {
       if (this.#mustStop) return
-      const reply = await this.#transactions.rcptInNew(accepted, index === open.length - 1)
+      const reply = await this.#transactions.rcptInNewTransaction(
+        accepted,
+        index === open.length - 1,
+      )
       if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
     }
   }
@@ -284,7 +287,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (this.#mustStop) return
     if (this.#transactions.recipients >= this.#limits.recipients) return
     const { domain, recipient } = witness
-    const reply = await this.#transactions.rcptInNew(recipient, isLast)
+    const reply = await this.#transactions.rcptInNewTransaction(recipient, isLast)
     if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
   }
 
@@ -428,7 +431,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
 
   /** Returns null for a 250, and an outcome for any other reply. */
   #mailAnswer(reply: Reply | ConnectionFailure): RecipientOutcome | null {
-    return isAccepted(reply) ? null : outcomeFor('mail', reply)
+    return isMailAccepted(reply) ? null : outcomeFor('mail', reply)
   }
 
   /**
@@ -682,7 +685,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const hasRoom = this.#group.transactionMax > batch.length
     const reply = hasRoom
       ? await this.#transactions.rcptUnlessQuit(recipient, false)
-      : await this.#transactions.rcptInNew(recipient, false)
+      : await this.#transactions.rcptInNewTransaction(recipient, false)
     if (reply === 'quit-sent' || isFailure(reply)) return false
     const answer = this.#answerTo(recipient, reply)
     const isLimit = answer.kind === 'deferred' && !isTooMany(answer)
@@ -813,7 +816,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const replies: (Reply | ConnectionFailure)[] = []
     if (this.#group.transactionMax < all.length) {
       for (const to of all) {
-        const reply = await this.#transactions.rcptInNew(to, false)
+        const reply = await this.#transactions.rcptInNewTransaction(to, false)
         replies.push(reply === 'quit-sent' ? NO_TRANSACTION : reply)
       }
       return replies

@@ -82,12 +82,12 @@ export class Transactions {
     return rcpt
   }
 
-  /** The same in a transaction of its own. */
-  async rcptInNew(to: string, isLast: boolean): Promise<Outcome | 'quit-sent'> {
+  /** Sends RCPT in a new transaction, if QUIT was not sent; `isLast`: no command follows. */
+  async rcptInNewTransaction(to: string, isLast: boolean): Promise<Outcome | 'quit-sent'> {
     if (this.#hasQuit) return 'quit-sent'
     const mail = this.start()
     const rcpt = this.rcptUnlessQuit(to, isLast)
-    const isStarted = isAccepted(await mail)
+    const isStarted = isMailAccepted(await mail)
     const reply = await rcpt
     return isStarted ? reply : NO_TRANSACTION
   }
@@ -101,8 +101,8 @@ export class Transactions {
   }
 }
 
-/** Whether MAIL was accepted. */
-export const isAccepted = (mail: Outcome): boolean => !isFailure(mail) && mail.code === 250
+/** Whether the reply to MAIL accepts the sender. */
+export const isMailAccepted = (reply: Outcome): boolean => !isFailure(reply) && reply.code === 250
 
 /** The outcome of a recipient whose transaction could not be started. */
 export const NO_TRANSACTION: ConnectionFailure = {

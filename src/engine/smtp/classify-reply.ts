@@ -119,7 +119,7 @@ export function classifyReply(
   return { kind: 'blocked', why: 'sender', stage, reply }
 }
 
-/** What is known about the command that a reply answers. */
+/** The probed address and the names of this client: a reply may repeat any of them. */
 export type ReplyContext = { readonly recipient?: string; readonly client?: ClientNames }
 
 /** The names that this client gave in MAIL, where it is empty for the null sender, and in EHLO. */
@@ -133,8 +133,9 @@ function namesClientOnly(text: string, { recipient, client }: ReplyContext): boo
   if (recipient === undefined || client === undefined) return false
   const folded = text.toLowerCase()
   if (folded.includes(recipient.toLowerCase())) return false
-  const named = new Set(folded.split(BETWEEN_NAMES))
-  return [client.mailFrom, client.helo].some(name => name !== '' && named.has(name.toLowerCase()))
+  const words = folded.split(BETWEEN_NAMES)
+  const names = [client.mailFrom, client.helo]
+  return names.some(name => name !== '' && words.includes(name.toLowerCase()))
 }
 
 const BETWEEN_NAMES = /[\s<>()[\]"',;:=]|\.(?![\w-])/
