@@ -83,7 +83,7 @@ const slowProject = (name: string, include: string[], left: string[] = []) => ({
 })
 
 /**
- * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in two to three minutes on
+ * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in two to four minutes on
  * two cores. `npm run test:rest` runs `stored` and `slow`, `npm run test:release` runs `release` and
  * `properties`; `npm run test:all` runs everything.
  */
