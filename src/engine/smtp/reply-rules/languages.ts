@@ -10,7 +10,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     person: 'person*, mitarbeiter*, kunde*',
     domain: 'domane*, domaene*',
     sender: 'absender*, versender*, rucksendeadresse*, antwortadresse*',
-    your: 'ihr, ihre, ihren, ihrem, ihrer, dein, deine, deinen',
+    your: 'ihr, ihre, ihren, ihrem, ihrer, ihres, dein, deine, deinen, deinem, deiner, deines',
     ip: 'netz, netzwerk*',
     host: 'rechner',
     server: 'mailserver*, postausgang*',
@@ -53,7 +53,7 @@ export const LANGUAGES: Readonly<Record<string, Lexicon>> = {
     outside: 'extern*',
     company: 'unternehmen, firma',
     noise:
-      'solche*, dieser, diese, diesem, dieses, der, die, das, den, dem, des, ist, sind, wird, werden, wurde, wurden, hat, haben, und, oder, auf, unter, von, es, ein, eine, einen, einer, leider, bitte, mehr, wegen, bei, im, am, zum, zur',
+      'solche*, sein, seine, seinen, unserem, unserer, dieser, diese, diesem, dieses, der, die, das, den, dem, des, ist, sind, wird, werden, wurde, wurden, hat, haben, und, oder, auf, unter, von, es, ein, eine, einen, einer, leider, bitte, mehr, wegen, bei, im, am, zum, zur',
   },
   French: {
     box: 'utilisateur*, destinataire*, compte, comptes, adresse*, boite*, messagerie, bal, usager*',

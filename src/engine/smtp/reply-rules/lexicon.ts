@@ -155,7 +155,7 @@ export const ENGLISH: Lexicon = {
   tls: 'tls, ssl, starttls, requiretls, encrypt*, unencrypted, secure connection, secure session, secure channel',
   auth: 'auth, authentication, authenticat*, unauthenticat*, password*, credential*',
   later:
-    'later, moment, temporar*, try again, retry again, send again, resend, retry, busy, try later, soon, defer*, tempfail, maintenance',
+    'later, moment, right now, this time, temporar*, try again, retry again, send again, resend, retry, busy, try later, soon, defer*, tempfail, maintenance',
   hour: 'today, hour, hours, hourly, day, daily, minute*, per hour, per day, seconds',
   time: 'days, months, month, weeks, years, year, long time, long, time, period, ever, yet, since, recently, prolonged, extended, last',
   conn: 'connection*, connect, connecting, concurrent, simultaneous, session*',

@@ -40,7 +40,11 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 3463 §3.3 (x.2.0)',
     `${BOX} later missing`,
+    'later fail? box missing',
+    `later missing ${BOX}`,
+    'later .... lookup',
     `(fail|not) lookup ${BOX} later`,
+    `lookup ${BOX} fail .? later`,
     `${BOX} lookup fail .? later`,
   ),
   ...says(

@@ -146,7 +146,7 @@ function foldNegations(words: readonly Word[]): Word[] {
     const word = words[i] as Word
     const after = word === 'not' && words[i + 1] === '_' ? i + 2 : i + 1
     const opposite = NEGATIONS.has(word) ? OPPOSITES[words[after] as Word] : undefined
-    if (word === 'not' && folded.at(-1) === 'here' && folded.at(-2) === 'exist') folded.pop()
+    if (word === 'not' && isClauseEnd(words[i + 1])) removePlaceAfterExist(folded)
     const before = word === 'not' ? OPPOSITES[folded.at(-1) as Word] : undefined
     if (opposite !== undefined) {
       folded.push(opposite)
@@ -157,12 +157,24 @@ function foldNegations(words: readonly Word[]): Word[] {
   return folded
 }
 
+/**
+ * Removes the place in "exists here" and "exists on this server" before a negation, which German puts
+ * last: "existiert auf diesem Server nicht".
+ */
+function removePlaceAfterExist(words: Word[]): void {
+  const verb = words.findLastIndex(word => !PLACES.has(word))
+  if (words[verb] === 'exist') words.length = verb + 1
+}
+
+const isClauseEnd = (word: Word | undefined) => word === undefined || word === '.'
+const PLACES: ReadonlySet<Word> = new Set<Word>(['here', 'server', 'domain'])
+
 const NEGATIONS: ReadonlySet<Word> = new Set<Word>(['not', 'no', 'never'])
 
 /** What two nouns in a row are about: `PHRASES[first][second]`. */
 const PHRASES: Partial<Record<Word, Partial<Record<Word, Word>>>> = {
   mail: { box: 'box', domain: 'domain', server: 'server', mail: 'mail', space: 'space' },
-  box: { box: 'box', domain: 'domain', sender: 'sender' },
+  box: { box: 'box', domain: 'domain', sender: 'sender', yours: 'yours' },
   domain: { sender: 'sender', domain: 'domain' },
   sender: { box: 'sender', domain: 'sender', mail: 'sender', sender: 'sender', addr: 'sender' },
   send: { box: 'sender', domain: 'sender', host: 'client', server: 'client', ip: 'ip' },
@@ -182,7 +194,14 @@ const PHRASES: Partial<Record<Word, Partial<Record<Word, Word>>>> = {
     ip: 'yours',
     client: 'yours',
   },
-  yours: { server: 'yours', ip: 'yours', host: 'yours', domain: 'yours', dns: 'helo' },
+  yours: {
+    box: 'yours',
+    server: 'yours',
+    ip: 'yours',
+    host: 'yours',
+    domain: 'yours',
+    dns: 'helo',
+  },
 }
 
 function joinPhrases(words: readonly Word[]): Word[] {
