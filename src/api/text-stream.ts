@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { type Clock, MINUTE, yieldToEventLoop } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { type Log, writeLog } from '../platform/log.ts'
+import { Semaphore } from '../platform/semaphore.ts'
 import type { Env } from './context.ts'
 import { API_LOG } from './telemetry.ts'
 
@@ -91,23 +92,18 @@ const GONE = 'the client stopped reading'
  * others.
  */
 const CONCURRENCY_MAX = 4
-let active = 0
-const waiters: (() => void)[] = []
+const slots = new Semaphore(CONCURRENCY_MAX)
 
 /**
  * Yields to the event loop before each chunk: otherwise a fast reader would block all others, and
  * with five hundred concurrent readers each turn would last as long as all their chunks.
  */
 async function withSlot<T>(produce: () => Promise<T>): Promise<T> {
-  // A waiter takes over the slot of a finished chunk.
-  if (active === CONCURRENCY_MAX) await new Promise<void>(resolve => void waiters.push(resolve))
-  else active++
+  const release = await slots.acquire()
   try {
     await yieldToEventLoop()
     return await produce()
   } finally {
-    const next = waiters.shift()
-    if (next === undefined) active--
-    else next()
+    release()
   }
 }

@@ -16,7 +16,6 @@ import {
 } from '../engine/learned-replies/learned-replies.ts'
 import { type ListFiles, type ListLoader, openLists } from '../engine/lists.ts'
 import { CatchAllCache } from '../engine/probe/catch-all.ts'
-import { ConnectionSemaphore } from '../engine/probe/connection-semaphore.ts'
 import type { ProbeDeps } from '../engine/probe/egress.ts'
 import { EgressPool } from '../engine/probe/egress-pool.ts'
 import { EgressProber } from '../engine/probe/egress-prober.ts'
@@ -39,6 +38,7 @@ import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../platform/clock
 import { CHECK_NAMES } from '../platform/domain-names.ts'
 import type { Log } from '../platform/log.ts'
 import { type Random, systemRandom } from '../platform/random.ts'
+import { Semaphore } from '../platform/semaphore.ts'
 import { detectSuspensions } from '../platform/suspension.ts'
 import type { Notify } from '../webhooks/mail-transport.ts'
 import type { WebhookTransport } from '../webhooks/transport.ts'
@@ -103,7 +103,7 @@ export function composeEngine(
     smtpPort: config.smtpPort,
     timeouts: timeouts(config),
     startTls: config.startTls,
-    connectionSlots: new ConnectionSemaphore(config.concurrency),
+    connectionSlots: new Semaphore(config.concurrency),
     destinationLimits: new DestinationLimits({
       clock,
       limits: limitsFor('', config),

@@ -2,7 +2,6 @@ import type { Duplex } from 'node:stream'
 import { isFault, parseAddress } from '../../src/engine/address/address.ts'
 import { cachedResolver } from '../../src/engine/dns/cached-resolver.ts'
 import type { MxOperator } from '../../src/engine/dns/operators.ts'
-import { ConnectionSemaphore } from '../../src/engine/probe/connection-semaphore.ts'
 import type { ProbeDeps } from '../../src/engine/probe/egress.ts'
 import { EgressProber } from '../../src/engine/probe/egress-prober.ts'
 import type { ProbeTarget } from '../../src/engine/probe/mx-groups.ts'
@@ -12,6 +11,7 @@ import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
 import { silentLog } from '../../src/platform/log.ts'
+import { Semaphore } from '../../src/platform/semaphore.ts'
 import { detectSuspensions } from '../../src/platform/suspension.ts'
 import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
@@ -90,7 +90,7 @@ export function createTestProber(
     smtpPort: 25,
     timeouts: TIMEOUTS,
     startTls: 'demanded',
-    connectionSlots: new ConnectionSemaphore(200),
+    connectionSlots: new Semaphore(200),
     ...options.world,
   }
   const prober = new EgressProber(world, () => ({ ...ROW, ...options.row }))

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
+import { Semaphore } from '../../platform/semaphore.ts'
 import { limitByAccount } from '../account-share.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
@@ -37,7 +37,7 @@ export function createLargeListLimit(): ApiDeps['limitLargeLists'] {
     what: 'large lists are being imported',
     retryAfterS: RETRY_S,
   })
-  const imports = new ConnectionSemaphore(IMPORTS_MAX)
+  const imports = new Semaphore(IMPORTS_MAX)
   return c => {
     if (!isLarge(c)) return
     const leaves = [holdPlace(c, admit(c.get('caller').account.id))]

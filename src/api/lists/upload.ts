@@ -4,7 +4,6 @@ import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { ConnectionSemaphore } from '../../engine/probe/connection-semaphore.ts'
 import type { ListContent } from '../../formats/list-content.ts'
 import { openContent } from '../../formats/open-content.ts'
 import { AROUND_BYTES_MAX, type Upload, uploads } from '../../jobs/import/multipart-form.ts'
@@ -16,6 +15,7 @@ import {
 } from '../../jobs/import/store-upload.ts'
 import { formatNumber } from '../../platform/format.ts'
 import type { Random } from '../../platform/random.ts'
+import { Semaphore } from '../../platform/semaphore.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Env } from '../context.ts'
 import type { ApiError } from '../errors/api-error.ts'
@@ -129,7 +129,7 @@ const CONVERSIONS_MAX = 2
  * because it is read several times.
  */
 export function textUploads() {
-  const conversions = new ConnectionSemaphore(CONVERSIONS_MAX)
+  const conversions = new Semaphore(CONVERSIONS_MAX)
   const queue = queueByAccount()
   return async <T>(
     c: Context<Env>,
@@ -157,9 +157,9 @@ export function textUploads() {
 
 /** Returns a function that waits until nothing else of an account runs, and returns the release. */
 function queueByAccount(): (accountId: string) => Promise<() => void> {
-  const queues = new Map<string, ConnectionSemaphore>()
+  const queues = new Map<string, Semaphore>()
   return async accountId => {
-    const queue = queues.get(accountId) ?? new ConnectionSemaphore(1)
+    const queue = queues.get(accountId) ?? new Semaphore(1)
     queues.set(accountId, queue)
     const release = await queue.acquire()
     return () => {

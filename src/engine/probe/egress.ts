@@ -1,11 +1,11 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Random } from '../../platform/random.ts'
+import type { Semaphore } from '../../platform/semaphore.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { AddressFamilies } from '../dns/route.ts'
 import type { DestinationLimits } from '../rate-control/destination-limits.ts'
 import type { Dial } from '../smtp/dial.ts'
-import type { ConnectionSemaphore } from './connection-semaphore.ts'
 
 /** A named source identity: the address or proxy to dial from, the HELO name and the sender. */
 type Egress = {
@@ -43,7 +43,7 @@ export type ProbeDeps = {
   /** `demanded`: only if a server requires it, because TLS costs eight times the CPU. */
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection of a list holds its slot until it is closed. Single verifications need none. */
-  readonly connectionSlots: ConnectionSemaphore
+  readonly connectionSlots: Semaphore
   /** Limits over all operators and egresses. If omitted, only each operator's own limit applies. */
   readonly destinationLimits?: DestinationLimits
 }

@@ -2,11 +2,11 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../../src/engine/address/address.ts'
 import type { Resolver } from '../../../src/engine/dns/resolver.ts'
-import { ConnectionSemaphore } from '../../../src/engine/probe/connection-semaphore.ts'
 import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
 import type { ProbeTarget } from '../../../src/engine/probe/mx-groups.ts'
 import type { ProbeResult } from '../../../src/engine/probe/probe-outcome.ts'
 import { silentLog } from '../../../src/platform/log.ts'
+import { Semaphore } from '../../../src/platform/semaphore.ts'
 import { ROW, TIMEOUTS } from '../../support/prober.ts'
 import { runs } from '../../support/property.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -58,7 +58,7 @@ function place() {
     isPublic: () => true,
     smtpPort: 25,
     timeouts: TIMEOUTS,
-    connectionSlots: new ConnectionSemaphore(200),
+    connectionSlots: new Semaphore(200),
     get startTls() {
       return walk.startTls
     },

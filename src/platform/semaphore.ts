@@ -1,8 +1,8 @@
-/** A counting semaphore, such as for the concurrent connections of lists over all operators. */
-export class ConnectionSemaphore {
+/** A counting semaphore. The slots go to the longest waits first. */
+export class Semaphore {
   readonly #max: number
   #held = 0
-  /** Resolves the `acquire` of each waiter, the longest wait first. */
+  /** Resolves the `acquire` of each waiter, in the order of their calls. */
   readonly #waiting = new Set<(release: () => void) => void>()
 
   constructor(max: number) {

@@ -1,21 +1,8 @@
 import { expect, test } from 'vitest'
-import { ConnectionSemaphore } from '../../../src/engine/probe/connection-semaphore.ts'
+import { Semaphore } from '../../../src/platform/semaphore.ts'
 import { silentFrom, stay } from '../../support/mx.ts'
 import { ask, createTestProber } from '../../support/prober.ts'
 import { drainEventLoop } from '../../support/wait.ts'
-
-test('a slot is released once, even if its function is called twice', async () => {
-  const semaphore = new ConnectionSemaphore(1)
-  const release = await semaphore.acquire()
-  let taken = 0
-  for (const _ of [1, 2]) void semaphore.acquire().then(() => taken++)
-  await drainEventLoop()
-  expect(taken).toBe(0)
-  release()
-  release()
-  await drainEventLoop()
-  expect(taken).toBe(1)
-})
 
 test('a connection of a list holds its slot until QUIT is done', async () => {
   let farewells = 0
@@ -25,7 +12,7 @@ test('a connection of a list holds its slot until QUIT is done', async () => {
       farewells++
       return stay(session)
     },
-    { world: { connectionSlots: new ConnectionSemaphore(1) } },
+    { world: { connectionSlots: new Semaphore(1) } },
   )
   const first = home.begin([ask('ann@a.test')])
   await drainEventLoop()
@@ -41,7 +28,7 @@ test('a connection of a list holds its slot until QUIT is done', async () => {
 
 test('a single verification does not wait for lists', async () => {
   const home = createTestProber(silentFrom('RCPT'), {
-    world: { connectionSlots: new ConnectionSemaphore(1) },
+    world: { connectionSlots: new Semaphore(1) },
   })
   home.begin([ask('ann@a.test')])
   await drainEventLoop()
