@@ -1,3 +1,4 @@
+import { limitByOwner } from '../platform/owner-limit.ts'
 import { requestError } from './errors/request-errors.ts'
 
 /** Each stream reads the database twice a second; a person has a few pages open. */
@@ -14,37 +15,20 @@ type StreamSlot = {
 
 /** Limits the open event streams and closes them at shutdown. */
 export class Streams {
-  readonly #byAccount = new Map<string, number>()
   readonly #stopping = new AbortController()
-  #open = 0
+  readonly #enter = limitByOwner({
+    ownerMax: STREAMS_PER_ACCOUNT_MAX,
+    refuseOwner: max => requestError('account_streams_exceeded', { max }),
+    overall: { max: STREAMS_MAX, refuse: max => requestError('streams_exceeded', { max }) },
+  })
 
   /** Acquires a slot. Throws ApiError if none is free. */
   enter(accountId: string): StreamSlot {
-    const ofAccount = this.#byAccount.get(accountId) ?? 0
-    if (ofAccount >= STREAMS_PER_ACCOUNT_MAX)
-      throw requestError('account_streams_exceeded', { max: STREAMS_PER_ACCOUNT_MAX })
-    if (this.#open >= STREAMS_MAX) throw requestError('streams_exceeded', { max: STREAMS_MAX })
-    this.#open++
-    this.#byAccount.set(accountId, ofAccount + 1)
-    let isHeld = true
-    return {
-      stopping: this.#stopping.signal,
-      leave: () => {
-        if (isHeld) this.#leave(accountId)
-        isHeld = false
-      },
-    }
+    return { leave: this.#enter(accountId), stopping: this.#stopping.signal }
   }
 
   /** Closes all streams at shutdown; clients reconnect to the next process. */
   end(): void {
     this.#stopping.abort()
-  }
-
-  #leave(accountId: string) {
-    this.#open--
-    const rest = (this.#byAccount.get(accountId) ?? 0) - 1
-    if (rest > 0) this.#byAccount.set(accountId, rest)
-    else this.#byAccount.delete(accountId)
   }
 }

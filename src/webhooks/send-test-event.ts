@@ -1,4 +1,5 @@
 import { type Database, write } from '../db/database.ts'
+import { limitByOwner } from '../platform/owner-limit.ts'
 import type { Random } from '../platform/random.ts'
 import { type Attempt, type AttemptDeps, makeAttempt } from './attempt.ts'
 import { recordTest } from './delivery-store.ts'
@@ -11,7 +12,7 @@ import { buildEventExample, type SentKind, TEST_KIND } from './event-types.ts'
 type TestEventServices = AttemptDeps & {
   readonly database: Database
   readonly random: Random
-  readonly testLimit: TestEventLimit
+  readonly startTest: ReturnType<typeof createTestEventLimit>
 }
 
 export type TestOutcome = Pick<
@@ -40,11 +41,11 @@ export async function sendTestEvent(
   { sandbox, kind, ...target }: WebhookTarget & TestEvent,
 ): Promise<TestOutcome> {
   const webhook = await getWebhook(services, target)
-  const release = services.testLimit.acquire(webhook.accountId)
+  const end = services.startTest(webhook.accountId)
   try {
     return await send(services, webhook, { sandbox, kind })
   } finally {
-    release()
+    end()
   }
 }
 
@@ -86,29 +87,12 @@ async function send(
  */
 const TESTS_AT_ONCE_MAX = 4
 
-type TestEventLimit = {
-  /**
-   * Acquires a slot of an account; the returned function releases it. Throws
-   * `webhook_test_limit_reached`.
-   */
-  acquire(accountId: string): () => void
-}
-
-/** Limits the test events that a process sends concurrently per account. */
-export function createTestEventLimit(): TestEventLimit {
-  const running = new Map<string, number>()
-  return {
-    acquire(accountId) {
-      const count = running.get(accountId) ?? 0
-      if (count >= TESTS_AT_ONCE_MAX) {
-        throw webhookError('webhook_test_limit_reached', { count })
-      }
-      running.set(accountId, count + 1)
-      return () => {
-        const left = (running.get(accountId) ?? 1) - 1
-        if (left === 0) running.delete(accountId)
-        else running.set(accountId, left)
-      }
-    },
-  }
-}
+/**
+ * Returns a function that starts a test of an account, and returns the function that ends it. Throws
+ * `webhook_test_limit_reached`.
+ */
+export const createTestEventLimit = () =>
+  limitByOwner({
+    ownerMax: TESTS_AT_ONCE_MAX,
+    refuseOwner: count => webhookError('webhook_test_limit_reached', { count }),
+  })

@@ -237,8 +237,8 @@ const CATALOGUE = {
 
 /** Route that sends a test event. */
 function webhookTestRoutes(service: WebhookDeps) {
-  const testLimit = createTestEventLimit()
-  const services = { ...service, version: service.settings.version, testLimit }
+  const { version } = service.settings
+  const services = { ...service, version, startTest: createTestEventLimit() }
   const send = route(service, 'POST /v1/webhooks/{id}/test', {
     id: 'testWebhook',
     summary: 'Send a test event to a webhook endpoint',

@@ -176,7 +176,7 @@ async function sendTest(
       clock,
       random,
       version: version(),
-      testLimit: createTestEventLimit(),
+      startTest: createTestEventLimit(),
     }
     const input = { ...ofAdmin(id), sandbox: false, kind: event }
     return presentTest(await sendTestEvent(services, input))
