@@ -1,7 +1,8 @@
 import type { Context } from 'hono'
+import type { DashboardSession } from '../api/context.ts'
 import { FORWARDING_HEADERS } from '../api/request-context.ts'
 import type { ErrorBody } from '../client/types.ts'
-import type { Api, AskOptions, DashboardDeps, DashboardSession, Env } from './deps.ts'
+import type { Api, AskOptions, DashboardDeps, Env } from './deps.ts'
 
 /** An error response of the API; `message` is its text for people who use the dashboard. */
 export class ApiProblem extends Error {

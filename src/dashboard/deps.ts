@@ -3,6 +3,7 @@ import type { IdentityProvider } from '../accounts/people/identity-provider.ts'
 import type { PasswordHasher } from '../accounts/people/password.ts'
 import type { Person } from '../accounts/people/person-store.ts'
 import type { LimitStore } from '../accounts/rate-limits/windows.ts'
+import type { DashboardSession } from '../api/context.ts'
 import type { RefusedRequests } from '../api/middleware/refused-requests.ts'
 import type { Webhook } from '../client/types.ts'
 import type { Database } from '../db/database.ts'
@@ -11,7 +12,6 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Random } from '../platform/random.ts'
 import type { SecretBox } from '../platform/secret-box.ts'
-
 import type { HealthSource } from './health/source.ts'
 import type { Html } from './page/html.ts'
 import type { FirstKeys } from './session/setup.ts'
@@ -102,18 +102,10 @@ type ApiApp = {
   fetch(request: Request, bindings: ApiBindings): Response | Promise<Response>
 }
 
-/** The dashboard session on whose behalf the API is called. */
-export type DashboardSession = {
-  /** ID of the key or of the person. */
-  readonly keyId: string
-  readonly sessionId: string
-  /** End of the grace period of a rotated key secret, epoch ms; null if it was not rotated. */
-  readonly secretExpiresAt: number | null
-}
-
 /** Data passed in process beside a request; a network client cannot set it. */
 export type ApiBindings = {
   readonly incoming?: unknown
+  /** The dashboard session on whose behalf the API is called. */
   readonly session: DashboardSession
 }
 
