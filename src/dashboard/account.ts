@@ -19,7 +19,7 @@ import { notice } from './page/notice.ts'
 import { card, facts } from './page/parts.ts'
 import { capitalize, time } from './page/text.ts'
 import { leaveNote } from './session/cookie.ts'
-import { may } from './session/signed-in.ts'
+import { may, readOnlyNote } from './session/signed-in.ts'
 
 type Account = AccountAnswer['data']
 
@@ -120,7 +120,7 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
         [LABELS.action_policy, POLICIES[account.action_policy ?? DEFAULT_POLICY] ?? ''],
         [LABELS.two_factor_required, SECOND_FACTORS[current(account)] ?? ''],
       ])}
-      <p><small>To change them, sign in with a key that has the scope "account:write".</small></p>`
+      <p>${readOnlyNote(c, 'account:write')}</p>`
   }
   const value = (name: 'name' | 'email') => draft?.sent.text(name) ?? account[name] ?? ''
   const policy = draft?.sent.text('action_policy') || (account.action_policy ?? DEFAULT_POLICY)

@@ -33,6 +33,7 @@ import { signInRoutes, themeRoutes } from './session/sign-in.ts'
 import {
   requireSecondFactor,
   SECOND_FACTOR,
+  scopeRemedy,
   sessionOrigin,
   setUser,
   signedIn,
@@ -239,10 +240,10 @@ function withRemedy(c: Context<Env>, error: Refusal | ApiProblem): string {
   if (error.code === 'not_found' && c.req.path.startsWith('/lists/')) {
     return 'List not found. It may have been deleted.'
   }
-  if (error.code !== 'insufficient_scope') return error.message
-  if (c.get('user')?.person)
-    return `${error.message.replace(/\.$/, '')}. An admin of the account can change your role.`
-  return `${error.message.replace(/\.$/, '')}, so this page or action is not available. Sign in with a key that has the scope, or add it to this key under API keys.`
+  const user = c.get('user')
+  return error.code === 'insufficient_scope' && user !== undefined
+    ? `${error.message} ${scopeRemedy(user)}`
+    : error.message
 }
 
 const internalError = (requestId: string) =>

@@ -61,9 +61,9 @@ const ERRORS = {
         ? 'This API key only allows requests from its websites, and this request has no Origin or Referer header.'
         : `This API key does not allow requests from ${sanitizeText(site, 100)}.`,
   }),
-  scope_missing: ({ scope }: { readonly scope: string }) => ({
+  scope_missing: ({ scope, isPerson }: { readonly scope: string; readonly isPerson: boolean }) => ({
     code: 'insufficient_scope',
-    sentence: `This API key does not have the scope ${scope}.`,
+    sentence: `${isPerson ? 'Your role' : 'This API key'} does not have the scope ${scope}.`,
   }),
   test_key: ({ scope }: { readonly scope: string }) => ({
     code: 'insufficient_scope',

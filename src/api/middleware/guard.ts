@@ -282,7 +282,11 @@ function identifyCaller(
     : authenticateSession(service, session)
 }
 
-function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope | null): void {
+function checkPermission(
+  c: Context<Env>,
+  { account, key, person }: Caller,
+  scope: Scope | null,
+): void {
   const ip = c.get('ip')
   if (!ipAllowed(key, ip)) {
     throw requestError('ip_not_allowed', { ip })
@@ -293,7 +297,7 @@ function checkPermission(c: Context<Env>, { account, key }: Caller, scope: Scope
   }
   if (scope === null) return
   if (!permits(key.scopes, scope)) {
-    throw requestError('scope_missing', { scope })
+    throw requestError('scope_missing', { scope, isPerson: person !== null })
   }
   if (key.isTest && !isForTestKeys(scope)) {
     throw requestError('test_key', { scope })

@@ -231,7 +231,7 @@ const EXAMPLES = {
   authentication_error: requestError('key_missing', { header: undefined }),
   key_expired: requestError('key_expired'),
   key_revoked: requestError('key_revoked'),
-  insufficient_scope: requestError('scope_missing', { scope: 'verify:single' }),
+  insufficient_scope: requestError('scope_missing', { scope: 'verify:single', isPerson: false }),
   ip_restricted: requestError('ip_not_allowed', { ip: '192.0.2.1' }),
   domain_restricted: requestError('domain_not_allowed', { site: null }),
   not_found: jobError('job_not_found', { id: ANY_JOB }),

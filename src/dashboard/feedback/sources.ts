@@ -16,7 +16,7 @@ import { card, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, copyable, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
-import { may } from '../session/signed-in.ts'
+import { may, readOnlyNote } from '../session/signed-in.ts'
 import { receivedCard } from './received.ts'
 import { keyLabel, stepsAfter, urlWarning } from './setup.ts'
 
@@ -63,9 +63,7 @@ async function findSource(c: Context<Env>): Promise<FeedbackSource> {
 const newButton = (c: Context<Env>): Html =>
   may(c.get('user'), 'feedback:write')
     ? primaryLink(`${SOURCES}/new`, 'New source', 'plus')
-    : READ_ONLY
-
-const READ_ONLY = html`<small>Read-only: your key lacks the scope "feedback:write".</small>`
+    : readOnlyNote(c, 'feedback:write')
 
 const hint = (c: Context<Env>): Html =>
   empty({
@@ -128,7 +126,7 @@ async function sourcePage(
       })}
       ${card({ title: `Set up ${title}`, body: stepsAfter(source.provider) })}
       ${receivedCard(data.received.filter(one => one.source === source.provider))}
-      ${may(c.get('user'), 'feedback:write') ? changes(c, source) : html`<p>${READ_ONLY}</p>`}`,
+      ${may(c.get('user'), 'feedback:write') ? changes(c, source) : html`<p>${readOnlyNote(c, 'feedback:write')}</p>`}`,
   })
 }
 

@@ -109,10 +109,7 @@ const UPLOAD_RETRY_S = 60
 function checkUpload(c: Context<Env>, isDiskLow: boolean): void {
   checkSameSite(c)
   if (!may(c.get('user'), 'verify:bulk')) {
-    throw new Refusal(
-      403,
-      'The key of this session lacks the scope "verify:bulk", which uploading a list requires.',
-    )
+    throw new Refusal(403, missingScope(c))
   }
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
     throw tooLarge()
@@ -186,7 +183,8 @@ function newListPage(
   draft: Draft = {},
 ): Response | Promise<Response> {
   const title = 'New list'
-  if (!may(c.get('user'), 'verify:bulk')) return page(c, { title, body: notAllowed(c) })
+  if (!may(c.get('user'), 'verify:bulk'))
+    return page(c, { title, body: notice('info', missingScope(c)) })
   const { problem, preview, rows } = draft
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
@@ -278,7 +276,7 @@ function notification(user: SignedIn, email: string): Omit<Option, 'name' | 'lab
     return { hint: `${user.accountEmail} receives an email when the list is finished.` }
   if (!may(user, 'account:write')) {
     return {
-      hint: 'This account has no email address, and the key of this session lacks the scope "account:write" to set one.',
+      hint: `This account has no email address. ${explainMissingScope(user, 'account:write', 'setting one requires')}`,
       isFixed: true,
     }
   }
@@ -318,8 +316,8 @@ async function saveEmail(c: Context<Env>, { fields }: Upload): Promise<void> {
   await c.get('api').ask('/v1/account', { method: 'PATCH', body: { email } })
 }
 
-const notAllowed = (c: Context<Env>) =>
-  notice('info', explainMissingScope(c.get('user'), 'verify:bulk', 'uploading a list requires'))
+const missingScope = (c: Context<Env>): string =>
+  explainMissingScope(c.get('user'), 'verify:bulk', 'uploading a list requires')
 
 /** Requests a dry run of a list. Throws ApiProblem. */
 const previewList = (api: Api, upload: Upload): Promise<FileDryRun> =>

@@ -19,6 +19,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { writeLog } from '../../platform/log.ts'
 import { apiFor } from '../api.ts'
 import type { DashboardDeps, Env, SignedIn } from '../deps.ts'
+import type { Html } from '../page/html.ts'
 import { DASHBOARD_LOG } from '../telemetry.ts'
 import { sessionToken } from './cookie.ts'
 
@@ -181,9 +182,20 @@ export function endSession(
   })
 }
 
+/** Says that the key or the role lacks a scope, without a period. */
+const describeMissingScope = ({ person, name }: SignedIn, scope: Scope): string =>
+  `${person === null ? `The key "${name}"` : `Your role "${person.role}"`} lacks the scope "${scope}"`
+
 /** Explains that the key or the role lacks a scope; `purpose` continues "which". */
-export function explainMissingScope({ person, name }: SignedIn, scope: Scope, purpose: string) {
-  return person === null
-    ? `The key "${name}" lacks the scope "${scope}", which ${purpose}. Sign in with a key that has it, or add it to this key under API keys.`
-    : `Your role "${person.role}" lacks the scope "${scope}", which ${purpose}. An admin of the account can change your role.`
-}
+export const explainMissingScope = (user: SignedIn, scope: Scope, purpose: string): string =>
+  `${describeMissingScope(user, scope)}, which ${purpose}. ${scopeRemedy(user)}`
+
+/** Says how a user gets a scope that the key or the role lacks. */
+export const scopeRemedy = ({ person }: SignedIn): string =>
+  person === null
+    ? 'Sign in with a key that has the scope, or add it to this key under API keys.'
+    : 'An admin of the account can change your role.'
+
+/** The note of a page that a user without the scope may only read. */
+export const readOnlyNote = (c: Context<Env>, scope: Scope): Html =>
+  html`<small>Read-only. ${describeMissingScope(c.get('user'), scope)}.</small>`

@@ -11,7 +11,7 @@ import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { statusBadge, type Tone, time } from '../page/text.ts'
 import { csrfField } from '../session/csrf.ts'
-import { may } from '../session/signed-in.ts'
+import { may, readOnlyNote } from '../session/signed-in.ts'
 import { type Draft, endpointFields, LABELS } from './endpoint-form.ts'
 import { successCard, testResult } from './endpoint-parts.ts'
 import { isForLog, logPart, logSection, pathOf } from './log.ts'
@@ -89,7 +89,7 @@ export async function endpointPage(
     back: { href: '/webhooks', label: 'Webhooks' },
     badge: statusBadge(status.tone, status.label),
     ...(webhook.description === null ? {} : { intro: webhook.url }),
-    actions: mayWrite ? buttons(c, webhook) : html`<small>${READ_ONLY}</small>`,
+    actions: mayWrite ? buttons(c, webhook) : readOnlyNote(c, 'webhooks:write'),
     body: html`
       ${rejection === undefined ? NOTHING : notice('bad', withLabel(rejection.problem, LABELS))}
       ${notice(status.tone, status.text)}
@@ -100,8 +100,6 @@ export async function endpointPage(
     ...(rejection && { status: rejection.problem.status as 400 }),
   })
 }
-
-const READ_ONLY = 'Read-only: your key lacks the scope "webhooks:write".'
 
 const buttons = (c: Context<Env>, { id, active }: Webhook): Html => html`
   <form method="post" action="/webhooks/${id}/test" hx-post="/webhooks/${id}/test" hx-target="#tested"

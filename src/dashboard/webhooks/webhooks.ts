@@ -22,7 +22,7 @@ import { facts, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, codeBlock, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
-import { may } from '../session/signed-in.ts'
+import { may, readOnlyNote } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
 import { bodyOf, type Draft, draftOf, endpointFields, headersOf, LABELS } from './endpoint-form.ts'
@@ -60,7 +60,7 @@ function listRoutes({ settings }: DashboardDeps): Hono<Env> {
 const newButton = (c: Context<Env>): Html =>
   may(c.get('user'), 'webhooks:write')
     ? primaryLink('/webhooks/new', 'New webhook', 'plus')
-    : html`<small>Read-only: your key lacks the scope "webhooks:write".</small>`
+    : readOnlyNote(c, 'webhooks:write')
 
 const webhooksTable = (webhooks: readonly Webhook[]): Html =>
   table({

@@ -63,7 +63,7 @@ describe('the list of feedback sources', () => {
     for (const one of ['/feedback/sources', path]) {
       const { status, text } = await dashboard.get(one)
       expect([one, status]).toEqual([one, 200])
-      expect(text).toContain('Read-only: your key lacks the scope "feedback:write".')
+      expect(text).toContain('lacks the scope &quot;feedback:write&quot;.')
       expect(text).not.toMatch(/>New source<|>Delete source</)
     }
     expect((await dashboard.post(`${path}/delete`)).status).toBe(403)

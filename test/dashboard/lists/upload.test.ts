@@ -67,7 +67,7 @@ describe('a list uploaded without JavaScript', () => {
     const { as, get, addKey, cookies, signIn } = await createListsDashboard()
     await as('verify:bulk')
     expect((await get('/lists/new')).text).toMatch(
-      /name="notify" +disabled.*?no email address, and the key of this session lacks/s,
+      /name="notify" +disabled.*?no email address\. The key .*? lacks/s,
     )
     cookies.clear()
     await signIn(await addKey({ kind: 'test' }))

@@ -97,6 +97,23 @@ describe.each(ROLES)('a person with the role %s', role => {
     expect((await services.get('/keys')).status).toBe(role === 'admin' ? 200 : 403)
   })
 
+  test('reads of the role where a scope is missing, never of a key', async () => {
+    const services = await createTestDashboard({ signIn: false, works: true })
+    const owned = await addOneOfEverything(services)
+    await join(services, { role, email: `${role}@shop.example` })
+    const paths = [
+      ...['/account', '/keys', '/audit', '/verify', '/lists', '/lists/new', '/feedback'],
+      ...['/feedback/sources', '/webhooks', `/webhooks/${owned.webhook}`],
+    ]
+    const pages = await Promise.all(paths.map(path => services.get(path)))
+    const sent = await services.post('/lists/new', FIELDS)
+    for (const { text } of [...pages, sent]) {
+      expect(text).not.toMatch(/key[^.<]*(lacks|does not have) the scope|sign in with a key/i)
+    }
+    const denials = pages.map(({ text }) => /Your role[^.<]*the scope/.test(text))
+    expect(denials.includes(true)).toBe(role !== 'admin')
+  })
+
   test('has no more scopes than the roles above it', () => {
     const higher = ROLES.slice(0, ROLES.indexOf(role))
     for (const scope of roleRights(role).scopes) {

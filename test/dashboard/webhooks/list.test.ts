@@ -78,7 +78,7 @@ describe('the webhooks of an account', () => {
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard', 'webhooks:read'] }))
     const list = await dashboard.get('/webhooks')
     expect(list.text).toContain(dashboard.path)
-    expect(list.text).toContain('your key lacks the scope "webhooks:write"')
+    expect(list.text).toContain('lacks the scope &quot;webhooks:write&quot;')
     expect(list.text).not.toContain('/webhooks/new')
     const one = await dashboard.get(dashboard.path)
     expect(one.text).toContain('Deliveries')
