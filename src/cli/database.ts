@@ -1,10 +1,10 @@
-import { statSync } from 'node:fs'
 import { COMMAND_LINE } from '../audit.ts'
 import { activeMembers } from '../cluster/membership.ts'
 import type { MemberRole } from '../cluster/tables.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { fileOf, isPostgresUrl } from '../db/database-url.ts'
 import { databaseLock, isLocked, SERVE_LOCK } from '../db/file-lock.ts'
+import { pathExists } from '../platform/directory.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import type { CliContext } from './context.ts'
 import { type DatabaseLocation, databaseUrl, listsUrl } from './database-location.ts'
@@ -57,7 +57,7 @@ async function openIfThere(context: CliContext, url: string): Promise<Database |
  */
 function isThere(file: string): boolean {
   try {
-    return statSync(file, { throwIfNoEntry: false }) !== undefined
+    return pathExists(file)
   } catch (cause) {
     throw new EvError(
       'io',

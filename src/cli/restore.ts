@@ -1,10 +1,11 @@
-import { existsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Config } from '../config/settings.ts'
 import { fileOf } from '../db/database-url.ts'
 import type { DecryptionKey } from '../maintenance/age-file.ts'
 import type { Restored } from '../maintenance/restore.ts'
+import { pathExists } from '../platform/directory.ts'
 import { EvError } from '../platform/error.ts'
 import { shellQuoted, withoutPasswords } from './backup.ts'
 import { type CliContext, inCwd, type SetExitCode } from './context.ts'
@@ -68,7 +69,7 @@ async function restoreCommand(
   const config = readConfig(context, flags)
   if (isShared(config)) throw pgRestoreHint(source, config)
   const file = resolve(inCwd(context, source))
-  if (!existsSync(file)) {
+  if (!pathExists(file)) {
     throw new EvError('no_input', `The backup ${file} does not exist. Correct the path.`)
   }
   if (statSync(file).isDirectory()) {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -238,12 +238,14 @@ const commanderName = (flag: string) =>
 function findFile(context: CliContext, flag: unknown): string | null {
   const named = typeof flag === 'string' ? flag : context.env.EV_CONFIG
   if (named !== undefined && named !== '') {
-    if (existsSync(inCwd(context, named))) return named
-    const source = typeof flag === 'string' ? '--config' : 'EV_CONFIG'
-    throw new EvError(
-      'bad_config',
-      `${source} names ${named}, which does not exist. Correct the path or omit it.`,
-    )
+    try {
+      statSync(inCwd(context, named))
+      return named
+    } catch (cause) {
+      const source = typeof flag === 'string' ? '--config' : 'EV_CONFIG'
+      const sentence = `${source} names ${named}, which cannot be read: ${errorMessage(cause)}. Correct the path or omit it.`
+      throw new EvError('bad_config', sentence, { cause })
+    }
   }
   const configHome = context.env.XDG_CONFIG_HOME || join(context.env.HOME || homedir(), '.config')
   const candidates = ['ev.config.json', join(configHome, 'ev', 'ev.config.json')]

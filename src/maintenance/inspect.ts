@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { fileOf } from '../db/database-url.ts'
 import { migrationSource } from '../db/migrate.ts'
+import { pathExists } from '../platform/directory.ts'
 import { errorMessage } from '../platform/error.ts'
 
 /** State of a SQLite database file. */
@@ -14,8 +14,8 @@ type DatabaseInfo =
 /** Inspects the database of a `sqlite:FILE` URL without creating or migrating it. */
 export function inspectDatabase(url: string): DatabaseInfo {
   const file = fileOf(url)
-  if (!existsSync(file)) return { kind: 'absent', file }
   try {
+    if (!pathExists(file)) return { kind: 'absent', file }
     const sqlite = new SqliteDatabase(file, { readonly: true, timeout: LOCK_WAIT_MS })
     try {
       return inspectTables(sqlite, file)

@@ -18,6 +18,13 @@ export function createDirectory(path: string): void {
   }
 }
 
+/**
+ * Whether a path exists. Throws the error of the system if that is not known, such as EACCES, where
+ * `existsSync` returns false.
+ */
+export const pathExists = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false }) !== undefined
+
 const isDirectory = (path: string) =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 

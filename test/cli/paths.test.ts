@@ -16,6 +16,16 @@ test.each([
     'loop/ev.sqlite cannot be used: too many symbolic links',
   ],
   [66, 'restore folder', 'folder is a folder, not a backup'],
+  [66, 'restore missing', 'missing does not exist'],
+  [74, 'restore loop', 'loop cannot be used: too many symbolic links'],
+  [74, 'backup copy --data-dir loop', 'loop/ev.sqlite cannot be copied: too many symbolic links'],
+  [
+    78,
+    'verify ann@a.test --config missing',
+    '--config names missing, which cannot be read: no such file',
+  ],
+  [78, 'verify ann@a.test --config loop', 'loop, which cannot be read: too many symbolic links'],
+  [64, 'bulk https:files.test/list.csv', 'It is not a URL, such as https://www.example.com/path'],
 ])(
   'exits with %i and names the path, not an internal error: ev %s',
   async (code, line, sentence) => {

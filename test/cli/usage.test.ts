@@ -148,7 +148,7 @@ describe.concurrent('invalid settings', () => {
       'a missing config file',
       {},
       { EV_CONFIG: 'mine.json' },
-      /^error: EV_CONFIG names mine\.json, which does not exist\./,
+      /^error: EV_CONFIG names mine\.json, which cannot be read: no such file or directory\./,
     ],
     [
       'a missing list of domains',

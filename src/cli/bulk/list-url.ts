@@ -7,8 +7,12 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { type ListCopy, storeStream } from './list-file.ts'
 
-/** Whether a list is named by a URL; of which schemes, the download decides. */
-export const isUrl = (list: string) => /^[a-z][a-z\d+.-]*:\/\//i.test(list)
+/**
+ * Whether a list is named by a URL; of which schemes, the download decides. `https:host/path`, with a
+ * slash too few, is a URL too.
+ */
+export const isUrl = (list: string) =>
+  isS3Url(list) || /^(?:https?:|[a-z][a-z\d+.-]*:\/\/)/i.test(list)
 
 /** Returns the file name of the list at a URL, for messages and the default output. */
 export const nameOfUrl = (url: string): string => sanitizeText(getFileName(url)) || 'list.csv'
