@@ -134,11 +134,14 @@ function namesClientOnly(text: string, { recipient, client }: ReplyContext): boo
   const folded = text.toLowerCase()
   if (folded.includes(recipient.toLowerCase())) return false
   const words = folded.split(BETWEEN_NAMES)
-  const names = [client.mailFrom, client.helo]
-  return names.some(name => name !== '' && words.includes(name.toLowerCase()))
+  const names = [client.mailFrom, client.helo].filter(name => name !== '')
+  return names.some(name => words.some(word => isNamed(word, name.toLowerCase())))
 }
 
-const BETWEEN_NAMES = /[\s<>()[\]"',;:=]|\.(?![\w-])/
+/** Whether a word is a name, also as `from=name`. The name itself may contain `=` (VERP, BATV). */
+const isNamed = (word: string, name: string) => word === name || word.endsWith(`=${name}`)
+
+const BETWEEN_NAMES = /[\s<>()[\]"',;:]|\.(?![\w-])/
 
 /** All rules in order of precedence; the first match decides. */
 export const REPLY_RULES: readonly ReplyRule[] = [

@@ -1,5 +1,5 @@
 import PostalMime, { type Email } from 'postal-mime'
-import { isFault, parseAddress } from '../../engine/address/address.ts'
+import { cleanAddress, isFault, parseAddress } from '../../engine/address/address.ts'
 import type { FeedbackInput, FeedbackKind } from '../feedback.ts'
 import { parseDiagnostic } from './diagnostic.ts'
 
@@ -111,13 +111,16 @@ type RecipientReport = {
   readonly actual: string | null
 }
 
+/** Some servers add a comment, as in `failed (permanent failure)`. */
+const ACTION = /[a-z]+/i
+
 function readRecipient(fields: ReadonlyMap<string, string>): RecipientReport {
   const original = addressOf(fields.get('original-recipient'))
   const final = addressOf(fields.get('final-recipient')) ?? original
   const isValid = original !== null && !isFault(parseAddress(original))
   return {
     fields,
-    action: (fields.get('action') ?? '').trim().toLowerCase(),
+    action: ACTION.exec(fields.get('action') ?? '')?.[0].toLowerCase() ?? '',
     mailed: isValid ? original : final,
     final,
     actual: addressOf(fields.get('x-actual-recipient')) ?? final,
@@ -226,7 +229,8 @@ function addressOf(...fields: (string | undefined)[]): string | null {
   for (const field of fields) {
     const [, type, text = ''] = TYPED.exec((field ?? '').slice(0, 1_000)) ?? []
     const written = /<([^<>\s]{3,320})>/.exec(text)?.[1] ?? text.trim()
-    const address = type?.toLowerCase() === 'utf-8' ? decodeEscapes(written) : written
+    const decoded = type?.toLowerCase() === 'utf-8' ? decodeEscapes(written) : written
+    const address = cleanAddress(decoded).text
     if (address.includes('@') && !NEVER_IN_ADDRESS.test(address)) return address
   }
   return null

@@ -22,7 +22,7 @@ describe('a delivery status notification', () => {
         address: 'louisl@larry.slip.umd.edu',
         kind: 'bounced',
         code: 426,
-        enhancedCode: '4.0.0',
+        enhancedCode: null,
         text: 'connection timed out',
         sender: 'owner-info-mime@cs.utk.edu',
         occurredAt: Date.parse('2026-07-07T21:15:49Z'),
@@ -88,10 +88,14 @@ describe('a report as a mail server writes it', () => {
 describe('of a report', () => {
   /** The address and the outcome of each piece of feedback; null: nothing about the mailbox. */
   async function outcomes(...groups: (readonly string[])[]) {
+    return await outcomesFor('news@b.test', ...groups)
+  }
+
+  async function outcomesFor(sender: string, ...groups: (readonly string[])[]) {
     const recipients = groups.map(fields => [...fields, 'Action: failed'].join('\n'))
     const status = ['Reporting-MTA: dns; out.example', ...recipients].join('\n\n')
     const message = wrapped(`Content-Type: message/delivery-status\n\n${status}\n`)
-    const items = await parseReportMessage(Buffer.from(`To: news@b.test\n${message}`), NOW)
+    const items = await parseReportMessage(Buffer.from(`To: ${sender}\n${message}`), NOW)
     return items.map(item => {
       const feedback = parseFeedback(item, NOW)
       return typeof feedback === 'string' ? feedback : [feedback.addressKey, feedback.outcome]
@@ -99,6 +103,7 @@ describe('of a report', () => {
   }
   const final = (address: string) => `Final-Recipient: rfc822;${address}`
   const original = (address: string) => `Original-Recipient: rfc822;${address}`
+  const STATUS = 'Status: 5.1.1 (bad destination mailbox address)'
   const UNKNOWN = ['Status: 5.1.1', 'Diagnostic-Code: smtp; 550 5.1.1 User unknown']
 
   test.each<[string, readonly string[], 'dead' | null]>([
@@ -107,7 +112,9 @@ describe('of a report', () => {
     ['nor does another class', ['Status: 5.3.0'], null],
     ['nor does a bare code', ['Status: 5.0.0', 'Diagnostic-Code: smtp; 550'], null],
     ['nor does a code in a private field', ['Status: 5.0.0', 'X-Info: smtp; 550 5.1.1 x'], null],
-    ['a status with a cause counts', ['Status: 5.1.1 (bad destination mailbox address)'], 'dead'],
+    ['a status with a cause counts', [STATUS], 'dead'],
+    ['beside a reply, it does not', [STATUS, 'Diagnostic-Code: smtp; 550 Message rejected'], null],
+    ['nor beside a bare code', [STATUS, 'Diagnostic-Code: smtp; 550'], null],
     ['a reply counts', ['Status: 5.0.0', 'Diagnostic-Code: smtp; 550 User unknown'], 'dead'],
     [
       'a reply after the words of the sending server counts',
@@ -141,6 +148,9 @@ describe('of a report', () => {
     [`5.3.0 - Other mail system problem 550-'No such user here'`, 'dead'],
     [`Remote server returned '550 5.1.1 No such user'`, 'dead'],
     [`Remote server returned '554 5.7.1 Refused'`, null],
+    ['550 5.1.351 Remote server returned unknown recipient -> 550 Refused', null],
+    ['550 5.4.300 Message expired -> 450 4.1.1 User unknown', null],
+    ['550 5.1.351 Remote server returned unknown recipient -> 550 5.1.1 No such user', 'dead'],
   ])('the label of a gateway is not the reply: %s', async (label, outcome) => {
     const diagnostic = `Diagnostic-Code: smtp; ${label} (delivery attempts: 0)`
     const fields = [final('ann@a.test'), 'Status: 5.1.1 (bad destination mailbox)', diagnostic]
@@ -158,6 +168,23 @@ describe('of a report', () => {
     expect(await outcomes(fields('<news@b.test>: no such user'))).toEqual([['ann@a.test', null]])
     expect(await outcomes(fields('<ann@a.test>: no such user (from news@b.test)'))).toEqual([
       ['ann@a.test', 'dead'],
+    ])
+  })
+
+  test.each([
+    ['list-bounces+ann=a.test@b.test'],
+    ['prvs=1234567890=news@b.test'],
+    ['SRS0=abcd=12=c.test=news@b.test'],
+  ])('the sender may be %s', async sender => {
+    const fields = (text: string) => [
+      final('ann@a.test'),
+      `Diagnostic-Code: smtp; 550 5.1.1 ${text}`,
+    ]
+    expect(await outcomesFor(sender, fields(`<${sender}>: no such user`))).toEqual([
+      ['ann@a.test', null],
+    ])
+    expect(await outcomesFor(sender, fields(`no such user, from=${sender}`))).toEqual([
+      ['ann@a.test', null],
     ])
   })
 
@@ -193,10 +220,24 @@ describe('of a report', () => {
     ).toEqual(expected)
   })
 
-  test.each([['Final-Recipient : rfc/822;ann@a.test'], ['Original-Recipient: <ann@a.test>']])(
-    'a recipient may be written as %s',
-    async recipient => {
-      expect(await outcomes([recipient, ...UNKNOWN])).toEqual([['ann@a.test', 'dead']])
+  test.each([
+    ['Final-Recipient : rfc/822;ann@a.test'],
+    ['Original-Recipient: <ann@a.test>'],
+    ['Final-Recipient: rfc822; ann@a.test (Ann Lee)'],
+    ['Final-Recipient: rfc822;SMTP:ann@a.test'],
+    ['Final-Recipient: rfc822; mailto:ann@a.test'],
+  ])('a recipient may be written as %s', async recipient => {
+    expect(await outcomes([recipient, ...UNKNOWN])).toEqual([['ann@a.test', 'dead']])
+  })
+
+  test.each([['failed (permanent failure)'], ['Failed;'], ['"failed"']])(
+    'an action may be written as %s',
+    async action => {
+      const fields = [final('ann@a.test'), `Action: ${action}`, ...UNKNOWN].join('\n')
+      const message = wrapped(`Content-Type: message/delivery-status\n\n${fields}\n`)
+      expect(await parseReportMessage(Buffer.from(message), NOW)).toMatchObject([
+        { address: 'ann@a.test', kind: 'bounced' },
+      ])
     },
   )
 
