@@ -114,7 +114,9 @@ function readAnswer(packet: Packet, name: string, type: RecordType): DnsMessageR
   // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
   const hasSoa = authorities.some(record => record.type === 'SOA')
   const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
-  return isReferral ? { code: 'EBADRESP' } : { code: 'ENODATA', ...readNegativeTtl(packet) }
+  if (isReferral) return { code: 'EBADRESP' }
+  const alias = hasSoa ? undefined : aliases.at(-1)?.data
+  return { code: 'ENODATA', ...readNegativeTtl(packet), ...(alias === undefined ? {} : { alias }) }
 }
 
 /**

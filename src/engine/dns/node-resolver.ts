@@ -68,7 +68,21 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     return false
   }
 
+  /** Follows aliases that a server did not follow, as mail servers do (RFC 5321 §5.1). */
   const resolve = async (
+    name: string,
+    type: RecordType,
+    signal?: AbortSignal,
+  ): Promise<DnsAnswer<RecordType>> => {
+    let answer = await resolveOnce(name, type, signal)
+    for (let n = 0; n < ALIASES_MAX; n++) {
+      if (!('alias' in answer) || answer.alias === undefined) return answer
+      answer = await resolveOnce(answer.alias, type, signal)
+    }
+    return { fault: 'server' }
+  }
+
+  const resolveOnce = async (
     text: string,
     type: RecordType,
     signal?: AbortSignal,
@@ -102,6 +116,9 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     },
   }
 }
+
+/** Aliases to follow by queries; most resolvers follow all. */
+const ALIASES_MAX = 4
 
 /** The timeout of dig. A query that times out ends as `unknown`, so it needs no longer limit. */
 const TIMEOUT_MS = 5 * SECOND

@@ -9,10 +9,10 @@ import type { DnsFailover } from './server-list.ts'
  * after the transport has returned, at most once; its argument does not matter after a cancellation.
  */
 export type DnsTransport = (server: string, onReply: (reply: DnsReply) => void) => () => void
-/** Records, or an error code of c-ares such as `ENOTFOUND`. */
+/** Records, or an error code of c-ares such as `ENOTFOUND`. `alias` is that of a `DnsFailure`. */
 export type DnsReply =
   | Extract<DnsAnswer<RecordType>, { readonly records: unknown }>
-  | { readonly code: string; readonly ttlMs?: number }
+  | { readonly code: string; readonly ttlMs?: number; readonly alias?: string }
 
 /**
  * One query with failover: the next server is tried at once after an error, and after a delay if
@@ -211,9 +211,12 @@ const NO_REPLY: ReadonlySet<string> = new Set(['ETIMEOUT', 'ECONNREFUSED', 'ECAN
  */
 const TEMPORARY: ReadonlySet<string> = new Set(['ESERVFAIL', 'ETIMEOUT', 'ECONNREFUSED'])
 
-const toFailure = ({ code, ...ttl }: Extract<DnsReply, { readonly code: string }>): DnsFailure => ({
+const toFailure = ({
+  code,
+  ...more
+}: Extract<DnsReply, { readonly code: string }>): DnsFailure => ({
   fault: faultFrom(code),
-  ...ttl,
+  ...more,
 })
 
 function faultFrom(code: string): DnsFault {

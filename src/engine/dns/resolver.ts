@@ -31,13 +31,15 @@ export type DnsAnswer<T extends RecordType> =
 /**
  * `detail` is set if the answer was not trusted, and explains why to people. `isOurs` is true if no
  * query could be sent, because this process has no free file descriptor. `ttlMs`, here and of
- * records, is how long the zone allows the answer to be cached; omitted if it is not known.
+ * records, is how long the zone allows the answer to be cached; omitted if it is not known. `alias` is
+ * the end of a chain of CNAME records in an answer that does not say what this name has.
  */
 export type DnsFailure = {
   readonly fault: DnsFault
   readonly ttlMs?: number
   readonly detail?: string
   readonly isOurs?: boolean
+  readonly alias?: string
 }
 
 /** Whether an answer is NXDOMAIN or NODATA. */

@@ -38,6 +38,18 @@ const mxOf = (name: string, ...hosts: string[]): { answers: Answer[] } => ({
     data: { preference: 10 * (i + 1), exchange },
   })),
 })
+const aliasOf = (name: string, data: string): { answers: Answer[] } => ({
+  answers: [{ type: 'CNAME', name, data }],
+})
+const SOA = {
+  mname: 'ns.test',
+  rname: 'h.test',
+  serial: 1,
+  refresh: 1,
+  retry: 1,
+  expire: 1,
+  minimum: 30,
+}
 const goodMx = ({ name }: Asked) => mxOf(name, 'mx.a.test')
 const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }], ttlMs: 60_000 }
 /** The ID of the query and the QR bit, then invalid data. */
@@ -94,8 +106,11 @@ describe('a DNS reply', () => {
     ['NODATA', () => ({}), { fault: 'no-data' }, 1],
     [
       'an alias with nothing behind it',
-      ({ name }) => ({ answers: [{ type: 'CNAME', name, data: 'b.test' }] }),
-      { fault: 'no-data' },
+      ({ name }) => ({
+        answers: [{ type: 'CNAME', name, data: 'b.test' }],
+        authorities: [{ type: 'SOA', name: 'test', ttl: 60, data: SOA }],
+      }),
+      { fault: 'no-data', ttlMs: 30_000 },
       1,
     ],
     ['SERVFAIL, which may pass', () => ({ ...SERVFAIL }), { fault: 'server' }, 3],
@@ -128,6 +143,27 @@ describe('a DNS reply', () => {
     expect(server.packets).toEqual(Array(packets).fill('MX a.test'))
     expect(clock.pending).toBe(0)
   })
+
+  test.each<[string, (name: string) => { answers: Answer[] }, object]>([
+    ['that has MX records', name => mxOf(name, 'mx.a.test'), GOOD],
+    ['without any', () => ({ answers: [] }), { fault: 'no-data' }],
+    [
+      'in a loop',
+      name => aliasOf(name, name === 'b.test' ? 'a.test' : 'b.test'),
+      { fault: 'server' },
+    ],
+  ])(
+    'of a server that does not follow an alias is followed to the name %s',
+    async (_, atEnd, answer) => {
+      const server = await serve(({ name }) =>
+        name === 'a.test' ? aliasOf(name, 'b.test') : atEnd(name),
+      )
+      const { resolver } = resolverOver([server])
+      expect(await resolver.resolve('a.test', 'MX')).toEqual(answer)
+      expect(server.packets.slice(0, 2)).toEqual(['MX a.test', 'MX b.test'])
+      expect(server.packets.length).toBeLessThanOrEqual(5)
+    },
+  )
 
   test('has addresses of both families', async () => {
     const server = await serve(({ name, type }) => ({

@@ -219,7 +219,7 @@ const ask = (transport: UdpTransport, server: string, name: string) =>
   new Promise<DnsMessageReply>(resolve => void transport.query(server, name, 'MX', resolve))
 
 function none() {
-  return { code: 'ENODATA' }
+  return { code: 'ENODATA', alias: 'b.test' }
 }
 
 function bad() {
