@@ -88,7 +88,7 @@ describe('a response', () => {
     [
       'with an alias that leads nowhere',
       response({ answers: [cname('a.test', 'b.test')] }),
-      none(),
+      { ...none(), alias: 'b.test' },
     ],
     [
       'with a loop of aliases',
@@ -219,7 +219,7 @@ const ask = (transport: UdpTransport, server: string, name: string) =>
   new Promise<DnsMessageReply>(resolve => void transport.query(server, name, 'MX', resolve))
 
 function none() {
-  return { code: 'ENODATA', alias: 'b.test' }
+  return { code: 'ENODATA' }
 }
 
 function bad() {
