@@ -70,15 +70,25 @@ function cachedRoute(records: readonly MxRecord[]): Route {
 
 const ROUTES = new WeakMap<readonly MxRecord[], Route>()
 
-/** Returns the hosts by preference, random among equals (RFC 5321 §5.1); empty without a host. */
-export function connectOrder(route: Route, random: Random): string[] {
+/**
+ * Returns the hosts by preference, random among equals (RFC 5321 §5.1), but those that are `isLast`
+ * after their equals; empty without a host.
+ */
+export function connectOrder(
+  route: Route,
+  random: Random,
+  isLast: (host: string) => boolean = () => false,
+): string[] {
   if (route.kind === 'implicit') return [route.host]
   if (route.kind !== 'mx') return []
   if (route.hosts.length === 1) return route.hosts.map(({ host }) => host)
   const byPreference = groupBy(route.hosts, record => record.preference)
   return [...byPreference.entries()]
     .sort(([a], [b]) => a - b)
-    .flatMap(([, equals]) => shuffled(equals, random).map(record => record.host))
+    .flatMap(([, equals]) => {
+      const hosts = shuffled(equals, random).map(({ host }) => host)
+      return [...hosts.filter(host => !isLast(host)), ...hosts.filter(isLast)]
+    })
 }
 
 export type HostLookup = { readonly addresses: readonly string[] } | DnsFailure

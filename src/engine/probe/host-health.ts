@@ -13,6 +13,8 @@ const DOWN_MS = MINUTE
 const TLS_MS = HOUR
 /** How long PIPELINING stays disabled for a host. */
 const OUT_OF_STEP_MS = HOUR
+/** How long a host that does not serve its domain is tried after those of its preference. */
+const NOT_SERVING_MS = HOUR
 
 /** Why an MX group or an address counts as down. */
 type HostFailure = {
@@ -25,7 +27,7 @@ type HostFailure = {
 
 /**
  * Caches the recent state of MX hosts: unreachable groups, connections to addresses, TLS demands and
- * failures, and replies out of step.
+ * failures, replies out of step, and hosts that do not serve their domain.
  */
 export class HostHealth {
   readonly #clock: Clock
@@ -35,6 +37,7 @@ export class HostHealth {
   readonly #served: ServedAddresses
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
+  readonly #notServing: TtlMap<object>
 
   constructor(clock: Clock, served: ServedAddresses) {
     this.#clock = clock
@@ -42,6 +45,7 @@ export class HostHealth {
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#notServing = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
   /** Records a connection to an address. */
@@ -108,6 +112,16 @@ export class HostHealth {
     const known = this.#tls.get(host)
     if (policy === 'never') return false
     return known?.works ?? policy === 'always'
+  }
+
+  /** Records that a host of an MX group does not serve its domain: those of its preference may. */
+  markNotServing(mxGroupKey: string, host: string): void {
+    this.#notServing.set(`${mxGroupKey} ${host}`, NOTED, NOT_SERVING_MS)
+  }
+
+  /** Whether a host of an MX group is tried after those of its preference. */
+  isNotServing(mxGroupKey: string, host: string): boolean {
+    return this.#notServing.get(`${mxGroupKey} ${host}`) !== undefined
   }
 
   /** Records that replies to pipelined commands were missing or surplus. */

@@ -19,6 +19,7 @@ import { isDecidedByServer, isForeignGreeting } from './interception.ts'
 import type { EgressState, MxGroupState, SecondLook } from './mx-group-state.ts'
 import {
   catchAllKey,
+  equalHosts,
   hostsAt,
   type MxGroupPlan,
   type ProbeTarget,
@@ -598,6 +599,15 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
     // The servers of a known operator may know each customer by host name, on one address for all.
     const isOneServer = this.egress.deps.destinationLimits?.includes(this.operator) === true
     return isOneServer ? [ip, ...keys] : keys
+  }
+
+  turnToEquals(host: string, answer: RecipientOutcome): boolean {
+    const { key, route } = this.#plan
+    const { hosts } = this.egress
+    if (!isNotHosted(answer) || hosts.isNotServing(key, host)) return false
+    if (equalHosts(route, host).length < 2) return false
+    hosts.markNotServing(key, host)
+    return true
   }
 
   get transactionMax(): number {

@@ -55,6 +55,11 @@ export type MxGroupState<Q extends ProbeTarget> = {
   catchAllOf(target: Q): boolean | null
   catchAllKey(target: Q, host: string | null): string
   serverKeys(host: string, ip: string): ServerKeys
+  /**
+   * Whether a reply shows that a host does not serve its domain while others of its preference may.
+   * They are dialed before it from now on.
+   */
+  turnToEquals(host: string, answer: RecipientOutcome): boolean
   reduceBatchSize(max: number): void
   /** Records, for later connections too, that a host accepts at most `taken` per transaction. */
   noteTransactionMax(host: string, taken: number): void

@@ -102,9 +102,18 @@ const KEYS = new WeakMap<RouteWithHost, string>()
 /** Returns the keys of a host, and of all hosts with its preference. */
 export function serverKeys(route: RouteWithHost, host: string): readonly string[] {
   if (route.kind === 'implicit' || route.hosts.length === 1) return [host]
+  return [host, equalHosts(route, host).join(' ')]
+}
+
+/** Returns the hosts with the preference of a host, itself included, or those `among` others. */
+export function equalHosts(
+  route: RouteWithHost,
+  host: string,
+  among: RouteWithHost = route,
+): readonly string[] {
+  if (route.kind !== 'mx' || among.kind !== 'mx') return []
   const preference = route.hosts.find(one => one.host === host)?.preference
-  const peers = route.hosts.filter(one => one.preference === preference)
-  return [host, peers.map(one => one.host).join(' ')]
+  return among.hosts.filter(one => one.preference === preference).map(one => one.host)
 }
 
 export const hostsOf = (route: RouteWithHost) =>

@@ -84,7 +84,8 @@ export async function openSession(
   options: OpenOptions,
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
   const opener = new SessionOpener(egress, plan, options)
-  const hosts = connectOrder(plan.route, egress.deps.random)
+  const isLast = (host: string) => egress.hosts.isNotServing(plan.key, host)
+  const hosts = connectOrder(plan.route, egress.deps.random, isLast)
   const lookups = new HostLookups(egress.deps, hosts, plan, options.signal)
   for (let next = await lookups.next(); next !== null; next = await lookups.next()) {
     const { host, lookup } = next

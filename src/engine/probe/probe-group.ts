@@ -11,7 +11,7 @@ import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.t
 import type { Result } from '../verdict/verdict.ts'
 import type { EgressPool } from './egress-pool.ts'
 import type { EgressProber } from './egress-prober.ts'
-import type { OperatorHosts } from './mx-groups.ts'
+import { equalHosts, mxGroupKey, type OperatorHosts } from './mx-groups.ts'
 import {
   isBackupOnly,
   isNotHosted,
@@ -216,8 +216,9 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
     this.#next.push(task)
   }
 
-  /** Returns the attempt at the hosts of the next operator; null if there is none. */
+  /** Returns the attempt at other hosts; null if there is none. */
   #nextHosts(attempt: Attempt, result: ProbeResult, merged: ProbeResult): Attempt | null {
+    if (isNotHosted(result.answer)) return equalAttempt(attempt, merged)
     const [hosts, ...remaining] = attempt.remaining
     if (hosts === undefined || this.#options.drain.aborted) return null
     const tried = attempt.tried + (hasNoAddress(result) ? 0 : 1)
@@ -343,6 +344,24 @@ function firstAttempt(task: ProbeTask, prober: EgressProber, startedAt: number):
     startedAt,
     repeated: null,
   }
+}
+
+/**
+ * Returns the attempt at the hosts with the preference of one that does not serve the domain; null if
+ * there are none, or if one of them has said the same. A domain that has moved may list its old host
+ * beside the new one.
+ */
+function equalAttempt(attempt: Attempt, probed: ProbeResult): Attempt | null {
+  const { hosts, remaining, tried, previous, prober } = attempt
+  const { host } = probed
+  if (host === null || (previous !== null && isNotHosted(previous.answer))) return null
+  if (equalHosts(hosts.route, host).length > 1) {
+    prober.hosts.markNotServing(mxGroupKey(hosts.route), host)
+    return { ...attempt, previous: probed }
+  }
+  const [next, ...others] = remaining
+  if (next === undefined || equalHosts(hosts.route, host, next.route).length === 0) return null
+  return { ...attempt, hosts: next, remaining: others, tried: tried + 1, previous: probed }
 }
 
 const NONE: readonly string[] = []

@@ -295,6 +295,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
   #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
     if (isFailure(reply)) return
     const answer = this.#answerTo(accepted, reply)
+    if (this.#group.turnToEquals(this.#opened.host, answer)) {
+      this.#log.doubtRejections()
+      this.#isRetried = true
+      return this.#end()
+    }
     const { count } = this.#refusals
     if (!this.#witnessCheck.addRepeated(domain, accepted, answer, count)) return
     const { refusalsAtAcceptance } = this.#witnessCheck
