@@ -2,6 +2,7 @@ import { withoutPassword } from '../config/values.ts'
 import { isPostgresUrl } from '../db/database-url.ts'
 import { inspectServer } from '../db/postgres/inspect.ts'
 import { OUTAGE_REMEDY } from '../db/unusable.ts'
+import { withDeadline } from '../engine/deadline.ts'
 import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Dial } from '../engine/smtp/dial.ts'
 import { orOnAbort } from '../platform/abort.ts'
@@ -87,21 +88,17 @@ const DEADLINE_MS = 18 * SECOND
  * results in a fixed order as soon as they are known; an abort of `signal` ends them at once.
  */
 export async function* runChecks(deps: DoctorDeps, signal?: AbortSignal): AsyncGenerator<Check> {
-  const deadline = new AbortController()
-  const giveUp = () => deadline.abort()
-  const cancel = deps.clock.after(DEADLINE_MS, giveUp)
-  signal?.addEventListener('abort', giveUp, { once: true })
+  const ended = new AbortController()
+  const limit = withDeadline(deps.clock, DEADLINE_MS, [signal, ended.signal])
   try {
-    for (const { check, egress, findings, isBlocked } of checks(deps, deadline.signal)) {
+    for (const { check, egress, findings, isBlocked } of checks(deps, limit.signal)) {
       for (const finding of await findings) {
         const found: Check = { check, egress, ...sanitized(finding) }
         yield (await isBlocked) ? { ...found, blocked: true } : found
       }
     }
   } finally {
-    cancel()
-    signal?.removeEventListener('abort', giveUp)
-    deadline.abort()
+    ended.abort()
   }
 }
 

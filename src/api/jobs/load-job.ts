@@ -4,6 +4,7 @@ import { getJob } from '../../jobs/change-job.ts'
 import { jobError } from '../../jobs/errors.ts'
 import { accountJob } from '../../jobs/job-list.ts'
 import { getProgress, type Job } from '../../jobs/job-store.ts'
+import { onAbort } from '../../platform/abort.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
@@ -74,9 +75,8 @@ export async function nextCommit(
 ): Promise<void> {
   const done = new AbortController()
   const { signal } = done
-  const onAbort = () => done.abort()
-  client.addEventListener('abort', onAbort, { once: true })
+  const unsubscribe = onAbort(client, () => done.abort())
   await Promise.race([sleep(clock, timeoutMs, signal), worker.changed(jobId, signal)])
-  client.removeEventListener('abort', onAbort)
+  unsubscribe()
   done.abort()
 }

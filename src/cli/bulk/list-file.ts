@@ -63,10 +63,10 @@ export async function openInput(
   name: string,
   dataDir: string,
 ): Promise<Input> {
-  const stream = streamOf(context, name)
-  if (stream !== null) return { ...(await storeStream(name, stream, dataDir)), isCopy: true }
-  const path = resolve(name)
   try {
+    const stream = streamOf(context, name)
+    if (stream !== null) return { ...(await storeStream(name, stream, dataDir)), isCopy: true }
+    const path = resolve(name)
     return { path, digest: await digestOf(path), isCopy: false }
   } catch (error) {
     throw unreadable(name, error)
@@ -111,18 +111,10 @@ export async function openList(
 function streamOf(context: Pick<CliContext, 'stdin'>, name: string): Readable | null {
   if (name === '-') return context.stdin
   if (name === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
-  const status = findStatus(name)
+  const status = statSync(name, { throwIfNoEntry: false })
   if (status === undefined || status.isFile()) return null
   if (status.isDirectory()) throw new EvError('no_input', `${name} is a folder, not a list.`)
   return createReadStream(name)
-}
-
-function findStatus(name: string) {
-  try {
-    return statSync(name, { throwIfNoEntry: false })
-  } catch (error) {
-    throw unreadable(name, error)
-  }
 }
 
 /**

@@ -10,6 +10,7 @@ import { refuseCancelled } from '../../jobs/job-state.ts'
 import { type Job, readJob } from '../../jobs/job-store.ts'
 import { ListWorker } from '../../jobs/list/list-worker.ts'
 import { DEFAULT_WORKER_TIMINGS } from '../../jobs/worker/worker-timings.ts'
+import { orOnAbort } from '../../platform/abort.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { type Log, silentLog } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
@@ -98,7 +99,7 @@ export async function work(
       )
   try {
     worker.take(job.id)
-    await Promise.race([finished, aborted(signal)]).catch(() => {})
+    await orOnAbort(finished, signal, null).catch(() => {})
     await worker.stop()
     if (signal.aborted) return (await readJob(database, job.id)).state !== 'completed'
     await finished
@@ -117,28 +118,17 @@ export async function work(
 }
 
 function watch(progress: Progress) {
-  let finish: (job: Job) => void = () => {}
-  let fail: (error: unknown) => void = () => {}
-  const finished = new Promise<Job>((resolve, reject) => {
-    finish = resolve
-    fail = reject
-  })
+  const { promise: finished, resolve, reject } = Promise.withResolvers<void>()
   finished.catch(() => {})
   const watcher = {
     onProgress(job: Job) {
       progress.show(job)
-      if (job.state === 'completed') finish(job)
+      if (job.state === 'completed') resolve()
     },
-    onFailure: (_: string, error: unknown) => fail(error),
+    onFailure: (_: string, error: unknown) => reject(error),
   }
   return { finished, watcher }
 }
-
-const aborted = (signal: AbortSignal) =>
-  new Promise<void>(resolve => {
-    if (signal.aborted) return resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 
 /** A job that waits for greylisting writes nothing for minutes, so its state is polled as well. */
 const POLL_INTERVAL_MS = 2 * SECOND

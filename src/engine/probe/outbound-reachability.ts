@@ -4,6 +4,7 @@ import { groupBy } from '../../platform/es2024.ts'
 import { writeLog } from '../../platform/log.ts'
 import { wasSuspended } from '../../platform/suspension.ts'
 import { sanitizeText } from '../../platform/text.ts'
+import { withDeadline } from '../deadline.ts'
 import { isNegative } from '../dns/resolver.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { RecipientOutcome } from '../smtp/classify-reply.ts'
@@ -368,10 +369,8 @@ async function probePort(
   deps: ProbeDeps,
   signal: AbortSignal,
 ): Promise<'open' | 'blocked' | 'no-hosts' | 'no-dns'> {
-  const limit = new AbortController()
-  const giveUp = () => limit.abort()
-  const cancel = deps.clock.after(PORT_PROBE_TIMEOUT_MS, giveUp)
-  signal.addEventListener('abort', giveUp, { once: true })
+  const ended = new AbortController()
+  const limit = withDeadline(deps.clock, PORT_PROBE_TIMEOUT_MS, [signal, ended.signal])
   let dialled = 0
   let unanswered = 0
   const probeAt = async (host: string) => {
@@ -387,9 +386,7 @@ async function probePort(
     if (dialled >= HOSTS_MIN) return 'blocked'
     return unanswered >= HOSTS_MIN ? 'no-dns' : 'no-hosts'
   } finally {
-    cancel()
-    giveUp()
-    signal.removeEventListener('abort', giveUp)
+    ended.abort()
   }
 }
 

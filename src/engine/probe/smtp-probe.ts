@@ -241,7 +241,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (accepted === null) return
     const isLast = this.#remainingCount === 0 && this.#untested.length === 0
     const reply = await this.#transactions.rcptUnlessQuit(accepted, isLast)
-    if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
+    this.#noteRepeated(domain, accepted, reply)
   }
 
   /**
@@ -253,11 +253,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
     const open = this.#log.findWitnesses()
     for (const [index, { domain, accepted }] of open.entries()) {
       if (this.#mustStop) return
-      const reply = await this.#transactions.rcptInNewTransaction(
-        accepted,
-        index === open.length - 1,
-      )
-      if (reply !== 'quit-sent') this.#noteRepeated(domain, accepted, reply)
+      const isLast = index === open.length - 1
+      const reply = await this.#transactions.rcptInNewTransaction(accepted, isLast)
+      this.#noteRepeated(domain, accepted, reply)
     }
   }
 
@@ -288,12 +286,12 @@ export class SmtpProbe<Q extends ProbeTarget> {
     if (this.#transactions.recipients >= this.#limits.recipients) return
     const { domain, recipient } = witness
     const reply = await this.#transactions.rcptInNewTransaction(recipient, isLast)
-    if (reply !== 'quit-sent') this.#noteRepeated(domain, recipient, reply)
+    this.#noteRepeated(domain, recipient, reply)
   }
 
   /** Records the reply to a recipient that was accepted earlier. */
-  #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure) {
-    if (isFailure(reply)) return
+  #noteRepeated(domain: string, accepted: string, reply: Reply | ConnectionFailure | 'quit-sent') {
+    if (reply === 'quit-sent' || isFailure(reply)) return
     const answer = this.#answerTo(accepted, reply)
     if (this.#group.turnToEquals(this.#opened.host, answer)) {
       this.#log.doubtRejections()
@@ -842,10 +840,9 @@ export class SmtpProbe<Q extends ProbeTarget> {
     return { host, ip, connectMs, tls: this.#session.secured }
   }
 
-  /** The facts of this connection with the result of the catch-all test of a domain. */
+  /** The same with the result of the catch-all test of a domain. */
   #testedFacts(catchAll: boolean | null): ConnectionInfo {
-    const { host, ip, connectMs } = this.#opened
-    return { host, ip, connectMs, tls: this.#session.secured, catchAll }
+    return { ...this.facts, catchAll }
   }
 }
 
