@@ -301,9 +301,9 @@ const toInput = ({ email, enhanced_code, occurred_at, permanent, ...item }: Item
   occurredAt: occurred_at === undefined ? null : Date.parse(occurred_at),
 })
 
-/** SendGrid sends up to 768 KB, Amazon SNS 256 KB, and SparkPost some 1,000 events of 2 KB. */
+/** SendGrid sends up to 768 KB, Amazon SNS 256 KB, and SparkPost about 1,000 events of 2 KB. */
 const PROVIDER_BODY_MAX = 4 * 1024 * 1024
-/** 1,000 events of some 50 values each, with their nested objects. */
+/** 1,000 events of about 50 values each, with their nested objects. */
 const PROVIDER_VALUES_MAX = 200_000
 
 /** The route of requests of email providers, which have no API key. */

@@ -9,7 +9,7 @@ export const CHUNK_ROWS = 500
 
 /**
  * PostgreSQL scans outside of our event loop, but each chunk costs a round trip. A chunk of this
- * size takes some 50 ms.
+ * size takes about 50 ms.
  */
 const CHUNK_FACTOR_ON_SERVER = 10
 

@@ -29,7 +29,7 @@ import { addReplyCounts, type ReplyCount, replyChanges } from './reply-counts.ts
 /** Most pieces of feedback of one request. */
 export const FEEDBACK_ITEMS_MAX = 1_000
 
-/** Pieces per transaction, which blocks other writers for some 10 ms. */
+/** Pieces per transaction, which blocks other writers for about 10 ms. */
 const TRANSACTION_MAX = 500
 
 /** The plan of an account: how many pieces it may store; null: unlimited. */

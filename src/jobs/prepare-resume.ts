@@ -58,7 +58,7 @@ export async function resumeJob(
 const isSame = (job: Job, seen: Job) =>
   isResumable(job) && job.finished_at === seen.finished_at && job.done === seen.done
 
-/** Rows scanned per chunk: some 3 ms. */
+/** Rows scanned per chunk: about 3 ms. */
 const CHUNK = 2_500
 
 /**

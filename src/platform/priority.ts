@@ -13,7 +13,7 @@ const UNIT_ROWS = 25
 const IDLE_SHARE = 0.5
 /** A connection takes as much work as this many rows. */
 const CONNECTION_ROWS = 12
-/** Without requests, this many probes may be in flight at any load: some 50 ms of work in all. */
+/** Without requests, this many probes may be in flight at any load: about 50 ms of work in all. */
 const PROBES_MIN = 8
 /** More probes help only while the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05

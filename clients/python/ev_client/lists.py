@@ -87,8 +87,8 @@ class Lists:
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
-            metadata: Key-value pairs of yours, returned with the job and in its events.
-            notify: True sends a mail to the address of the account when the list is done.
+            metadata: Your key-value pairs, returned with the job and in its events.
+            notify: True emails the address of the account when the list is finished.
             webhook_url: URL that gets the events of this job. The response has the secret that
                 signs them.
             idempotency_key: Identifies this request, also after a restart of the program.
@@ -147,8 +147,8 @@ class Lists:
             deduplicate: False verifies and charges repeated addresses again.
             check_smtp: False skips the mail servers.
             force_refresh: True bypasses the result cache.
-            metadata: Key-value pairs of yours, returned with the job and in its events.
-            notify: True sends a mail to the address of the account when the list is done.
+            metadata: Your key-value pairs, returned with the job and in its events.
+            notify: True emails the address of the account when the list is finished.
             webhook_url: URL that gets the events of this job. The response has the secret that
                 signs them.
             idempotency_key: Identifies this request, also after a restart of the program.

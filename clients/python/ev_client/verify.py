@@ -80,7 +80,7 @@ class Verify:
     ) -> AsyncAccepted:
         """Returns immediately; the webhook event ``verification.completed`` has the result.
 
-        ``metadata`` are key-value pairs of yours, returned in the event. ``webhook_url`` gets the
+        ``metadata`` are your key-value pairs, returned in the event. ``webhook_url`` gets the
         event too; the response has the secret that signs it.
         """
         body = to_body(

@@ -29,7 +29,7 @@ export type RowsOptions = {
 }
 
 /**
- * Rows of the first page and of the largest page: some 10 ms of work, so that other requests are
+ * Rows of the first page and of the largest page: about 10 ms of work, so that other requests are
  * not delayed.
  */
 const PAGE_ROWS_FIRST = 50

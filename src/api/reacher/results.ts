@@ -18,7 +18,7 @@ import { textStream } from '../text-stream.ts'
 
 export type ResultDeps = Pick<ApiDeps, 'clock' | 'database' | 'log'>
 
-/** Rows of a page: some 10 ms of work, so that other requests are not delayed. */
+/** Rows of a page: about 10 ms of work, so that other requests are not delayed. */
 const PAGE_ROWS_MAX = 50
 /** Results of a response as JSON that does not say how many it wants. */
 const JSON_LIMIT = 50

@@ -31,7 +31,7 @@ export function parseTool(flag: '--tool' | '--results', value: string): ToolSour
   return flag === '--tool' ? { name, command: rest } : { name, file: rest }
 }
 
-/** Output of a tool, which is held in memory: 100,000 verdicts have some 20 MB. */
+/** Output of a tool, which is held in memory: 100,000 verdicts have about 20 MB. */
 const OUTPUT_LENGTH_MAX = 200_000_000
 
 /** Runs a tool on addresses, or reads its file. Throws EvError if it fails or says nothing. */

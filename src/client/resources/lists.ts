@@ -39,9 +39,9 @@ export type FileOptions = CreateOptions & {
   readonly check_smtp?: boolean | undefined
   /** True bypasses the result cache. */
   readonly force_refresh?: boolean | undefined
-  /** Key-value pairs of yours, returned with the job and in its events. */
+  /** Your key-value pairs, returned with the job and in its events. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
-  /** True sends a mail to the address of the account when the list is done. */
+  /** True emails the address of the account when the list is finished. */
   readonly notify?: boolean | undefined
   /** URL that gets the events of this job. The response has the secret that signs them. */
   readonly webhook_url?: string | undefined

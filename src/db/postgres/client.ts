@@ -80,7 +80,7 @@ export function cutOff(client: pg.ClientBase): void {
 
 /** Executions after which a statement is named. */
 const USES_MIN = 5
-/** Each named statement takes some 10 KB per connection; ev has fewer frequent ones. */
+/** Each named statement takes about 10 KB per connection; ev has fewer frequent ones. */
 const NAMES_MAX = 200
 /** A longer text contains an inlined list and is not repeated. */
 const TEXT_MAX = 4_000

@@ -5,7 +5,7 @@ import { parseDiagnostic } from './diagnostic.ts'
 
 /**
  * Bytes and lines of a message that are parsed. A report precedes the returned message, whose rest
- * is not needed. The MIME parser takes some 20 µs per line.
+ * is not needed. The MIME parser takes about 20 µs per line.
  */
 export const MESSAGE_BYTES_MAX = 512 * 1024
 const MESSAGE_LINES_MAX = 10_000

@@ -67,7 +67,7 @@ export type Written = {
   /** The jobs after the commit. */
   readonly jobs: readonly Job[]
   /**
-   * IDs of jobs that accept no more changes: they were cancelled or deleted meanwhile, or are
+   * IDs of jobs that accept no more changes: they were cancelled or deleted in the meantime, or are
    * finished.
    */
   readonly lost: readonly string[]

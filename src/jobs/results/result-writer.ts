@@ -26,12 +26,12 @@ export type { ItemUpdate as Change } from './commit-batch.ts'
  * are probed again. With 500 rows a durable commit costs 2 µs per row, with 50 it costs 8 µs.
  */
 const BATCH_MIN = 500
-/** Maximum size of a batch: writing it blocks the event loop for some 10 ms. */
+/** Maximum size of a batch: writing it blocks the event loop for about 10 ms. */
 const BATCH_MAX = 1_000
 /** The same for a process that serves requests, which also writes history and usage of each row. */
 const SERVICE_BATCH = { min: 50, max: 200 }
 /**
- * Maximum size while requests are served, when short blocking matters more than few commits: some 3
+ * Maximum size while requests are served, when short blocking matters more than few commits: about 3
  * ms and a commit.
  */
 const BATCH_MAX_WITH_REQUESTS = 25

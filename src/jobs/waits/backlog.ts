@@ -19,10 +19,10 @@ export type WaitingRows = {
  */
 type WaitingCause = 'due' | 'retry' | 'postponed'
 
-/** Maximum number of rows counted over all jobs, by an index: some 5 ms. */
+/** Maximum number of rows counted over all jobs, by an index: about 5 ms. */
 const READ_MAX = 20_000
 /**
- * Maximum number of waiting rows counted by operator, in some 5 ms; beyond it a sample is enough.
+ * Maximum number of waiting rows counted by operator, in about 5 ms; beyond it a sample is enough.
  */
 const COUNTED_BY_OPERATOR_MAX = 5_000
 /** Rows of the sample, spread evenly over the list. */
