@@ -1,3 +1,4 @@
+import { AsyncQueue } from '../platform/async-queue.ts'
 import type { Clock } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { withDeadline } from './deadline.ts'
@@ -45,7 +46,7 @@ export async function* streamResults(
   const { checkSmtp = true, forceRefresh = false, cacheScope = null } = options
   const stop = new AbortController()
   const ending = withDeadline(clock, null, [signal, closing, stop.signal])
-  const results = new ResultQueue()
+  const results = new AsyncQueue<Result>()
   const scheduler = new Scheduler(engine, {
     clock,
     wait,
@@ -56,12 +57,12 @@ export async function* streamResults(
   })
   const feed = new TextFeed(texts, ending.signal)
   const run = scheduler
-    .run(feed, results, {
+    .run(feed, toSink(results), {
       canRefuse: false,
       route: { checkSmtp, forceRefresh, cacheScope },
       signal: ending.signal,
     })
-    .finally(() => results.close())
+    .finally(() => results.end())
   run.catch(() => {})
   try {
     for (;;) {
@@ -84,50 +85,14 @@ function windowFor({ windowMax = WINDOW_MAX }: ManyOptions): number {
   throw new EvError('usage', `windowMax is ${windowMax}; it takes a whole number from 1.`)
 }
 
-/** The results that are ready and not delivered yet. */
-class ResultQueue implements Sink<null> {
-  #ready: Result[] = []
-  #isClosed = false
-  #wake: () => void = () => {}
-
-  get held(): number {
-    return this.#ready.length
-  }
-
-  decided(_: null, result: Result): void {
-    if (this.#ready.push(result) === 1) this.#wake()
-  }
-
-  /** The scheduler keeps the address. */
-  postponed(): boolean {
-    return false
-  }
-
-  /** An interrupted stream ends with an error, which stands for all addresses without a result. */
-  refused(): void {}
-
-  drained(): number {
-    return 0
-  }
-
-  /** Ends the queue: no result follows. */
-  close(): void {
-    this.#isClosed = true
-    this.#wake()
-  }
-
-  /** Removes and returns the next result; null if none is ready. */
-  take(): Result | null {
-    return this.#ready.shift() ?? null
-  }
-
-  /** Resolves with the next result; with null after the last one. */
-  async next(): Promise<Result | null> {
-    while (this.#ready.length === 0 && !this.#isClosed) {
-      await new Promise<void>(resolve => {
-        this.#wake = resolve
-      })
-    }
-    return this.take()
-  }
-}
+/** Puts the results into a queue. The scheduler keeps addresses that are postponed. */
+const toSink = (results: AsyncQueue<Result>): Sink<null> => ({
+  get held() {
+    return results.size
+  },
+  decided: (_, result) => results.put(result),
+  postponed: () => false,
+  // An interrupted stream ends with an error, which stands for all addresses without a result.
+  refused() {},
+  drained: () => 0,
+})

@@ -6,6 +6,7 @@ import type { Step } from '../../engine/step-observer.ts'
 import { presentResult } from '../../engine/verdict/present-result.ts'
 import type { Result } from '../../engine/verdict/verdict.ts'
 import { abortable } from '../../platform/abort.ts'
+import { AsyncQueue } from '../../platform/async-queue.ts'
 import { isoTime } from '../../platform/format.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
@@ -136,16 +137,16 @@ export async function followOne(
         getCached(c, service, input, step => steps.push(step)),
       )
   return eventStream(c, service, disconnected => {
-    const channel = createChannel<StreamEvent>()
+    const events = new AsyncQueue<StreamEvent>()
     const fromCache = cached === null ? null : { result: cached, steps }
     void follow(c, service, {
       input,
       reservation,
       fromCache,
       disconnected,
-      send: channel.put,
-    }).finally(channel.end)
-    return channel
+      send: event => events.put(event),
+    }).finally(() => events.end())
+    return takeAll(events)
   })
 }
 
@@ -205,39 +206,8 @@ async function verify(
   return result
 }
 
-/** A queue of values in order. Its producer limits how many there are. */
-type Channel<T> = AsyncIterable<T> & {
-  /** Values put after `end` are dropped. */
-  put(value: T): void
-  /** Values put before it can still be read. */
-  end(): void
-}
-
-/** Creates a channel for a single consumer. */
-function createChannel<T>(): Channel<T> {
-  const values: T[] = []
-  let isDone = false
-  let wake = () => {}
-  return {
-    put(value) {
-      if (!isDone) values.push(value)
-      wake()
-    },
-    end() {
-      isDone = true
-      wake()
-    },
-    async *[Symbol.asyncIterator]() {
-      for (;;) {
-        yield* values.splice(0)
-        if (values.length > 0) continue
-        if (isDone) return
-        await new Promise<void>(resolve => {
-          wake = resolve
-        })
-      }
-    },
-  }
+async function* takeAll<T extends object>(queue: AsyncQueue<T>): AsyncGenerator<T, void> {
+  for (let value = await queue.next(); value !== null; value = await queue.next()) yield value
 }
 
 /** Converts a step to its API form. Only this file knows the names of its fields. */
