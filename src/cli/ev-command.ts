@@ -95,7 +95,9 @@ export class EvCommand extends Command {
     }
     if (code === 'commander.unknownCommand') {
       const name = /'(.+)'/.exec(what)?.[1] ?? ''
-      const meant = suggestion.replace(/^\((.+)\)$/, ' $1')
+      const meant = name.includes('@')
+        ? ` To verify an address, run "ev verify ${sanitizeText(name)}".`
+        : suggestion.replace(/^\((.+)\)$/, ' $1')
       return `Unknown command "${pathOf(this)} ${sanitizeText(name)}".${meant} To list all commands, run "ev help".`
     }
     const sentence = sanitizeText(plain(what), 500)

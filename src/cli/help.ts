@@ -34,8 +34,12 @@ export function noSuchCommand(name: string, parent: Command): EvError {
     .map(command => command.name())
     .filter(one => one !== 'help')
     .join(', ')
+  const remedy =
+    names === ''
+      ? `To show the help of "${pathOf(parent)}", run "${pathOf(parent)} --help".`
+      : `Available: ${names}.`
   return new EvError(
     'usage',
-    `Unknown command "${pathOf(parent)} ${sanitizeText(name)}". Available: ${names}.`,
+    `Unknown command "${pathOf(parent)} ${sanitizeText(name)}". ${remedy}`,
   )
 }

@@ -53,6 +53,8 @@ export function addServiceOptions(ev: Command): void {
 export function selectService(context: CliContext, ev: Command, action: Command): void {
   const options = ev.opts<ServiceOptions>()
   const url = options.url ?? context.env.EV_URL ?? ''
+  const keyFlag = options.key === undefined ? '--key-file' : '--key'
+  if (url === '' && (options.key ?? options.keyFile) !== undefined) throw withoutUrl(keyFlag)
   const where = action instanceof EvCommand ? action.runsOn : 'machine'
   if (options.url === undefined && where !== 'service') return
   if (url === '') return
@@ -70,6 +72,13 @@ const notOnService = (source: string, action: Command) =>
   new EvError(
     'usage',
     `${source}, but "${pathOf(action)}" works only on this machine. To run it here, ${HERE}.`,
+  )
+
+/** Without the error, the command would run here, which the key shows is not meant. */
+const withoutUrl = (flag: string) =>
+  new EvError(
+    'usage',
+    `${flag} is set, but no service. Add --url https://ev.example.com, or to run the command on this machine, omit ${flag}.`,
   )
 
 const HERE = 'omit --url and unset EV_URL'

@@ -38,6 +38,21 @@ describe.concurrent('invalid usage', () => {
       /^error: Unknown option "--bort"\. To list/,
     ],
     ['help of an unknown command', ['help', 'nosuch'], /^error: Unknown command "ev nosuch"\. Av/],
+    [
+      'help of a command behind one without subcommands',
+      ['help', 'verify', 'bulk'],
+      /^error: Unknown command "ev verify bulk"\. To show the help of "ev verify", run "ev verify --help"\./,
+    ],
+    [
+      'an address without a command',
+      ['ann@a.test'],
+      /^error: Unknown command .* To verify an address, run "ev verify ann@a\.test"\./,
+    ],
+    [
+      'a key without the URL of its service',
+      ['--key', 'ev_live_a', 'verify', 'a@b.example'],
+      /^error: --key is set, but no service\. Add --url/,
+    ],
     ['no option', ['keys', 'create'], /^error: Option "--name <name>" is required\./],
     [
       'an unknown choice',
