@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Result } from '../../src/index.ts'
 import { MINUTE } from '../../src/platform/clock.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxScript, type MxSession } from '../support/mx.ts'
@@ -369,28 +370,51 @@ test('a server with a name for each domain that rejects everyone is one server',
   expect(mx.sessions.length).toBeLessThan(80)
 })
 
+const TWO_EQUAL_HOSTS = {
+  'two.test': {
+    MX: [
+      [10, 'mx1.two.test'],
+      [10, 'mx2.two.test'],
+    ] as [number, string][],
+  },
+  'mx1.two.test': { A: ['192.0.2.1'] },
+  'mx2.two.test': { A: ['192.0.2.2'] },
+}
+const AT_TWO_HOSTS = ADDRESSES.map(address => address.replace('a.test', 'two.test'))
+
+const rejectedUsers = (results: readonly Result[]) =>
+  results.filter(
+    ({ email, verdict }) => email.startsWith('user') && verdict.class === 'undeliverable',
+  )
+
 test('rejections by one of two equal hosts that rejects everyone do not count', async () => {
-  const { many } = createTestEngine({
-    zone: {
-      'two.test': {
-        MX: [
-          [10, 'mx1.two.test'],
-          [10, 'mx2.two.test'],
-        ],
-      },
-      'mx1.two.test': { A: ['192.0.2.1'] },
-      'mx2.two.test': { A: ['192.0.2.2'] },
-    },
+  const { many, recipients, clock } = createTestEngine({
+    zone: TWO_EQUAL_HOSTS,
     script: {
       answer: (line, { to }) =>
         isRcpt(line) && to.ip === '192.0.2.2' ? '550 5.7.1 Relaying denied' : answerRcpt(line),
     },
   })
-  const results = await many(ADDRESSES.map(address => address.replace('a.test', 'two.test')))
-  const rejected = results.filter(({ verdict }) => verdict.class === 'undeliverable')
-  expect(rejected.filter(({ email }) => email.startsWith('user'))).toEqual([])
-  expect(rejected).toHaveLength(40)
+  const startedAt = clock.now()
+  const results = await many(AT_TWO_HOSTS)
+  expect(rejectedUsers(results)).toEqual([])
+  expect(results.filter(({ verdict }) => verdict.class === 'undeliverable')).toHaveLength(40)
+  expect(clock.now() - startedAt).toBeLessThan(MINUTE)
+  expect(recipients().length).toBeLessThan(220)
 })
+
+test.each([5, 10, 20])(
+  'two equal hosts that reject everyone after %i unknown recipients reject no mailbox that exists',
+  async max => {
+    let now = () => 0
+    const { many, clock } = createTestEngine({
+      zone: TWO_EQUAL_HOSTS,
+      script: harvestGuard(max, 'client')(() => now()),
+    })
+    now = () => clock.now()
+    expect(rejectedUsers(await many(AT_TWO_HOSTS))).toEqual([])
+  },
+)
 
 test.each(['550 5.1.1 No such user', '550 5.7.1 Relaying denied'])(
   'a mailbox is unknown at a server that accepts some and then says to everyone: %s',

@@ -70,13 +70,16 @@ export class Witnesses {
 
   /**
    * Returns the witness of a server, to be asked again after so many rejections in a row of a
-   * connection, or of several ones; null if there is none, or if these are too few.
+   * connection, of several ones, or of the hosts with its preference; null if there is none, or if
+   * these are too few.
    */
   find(server: ServerKeys, rejectedInARow: number): Witness | null {
     const known = this.#get(server)
     if (known === undefined) return null
-    const count = Math.max(rejectedInARow, known.rejectedInARow)
-    return count >= (known.hasRejectedAll ? 1 : REJECTED_IN_A_ROW_MAX) ? known : null
+    const peers = this.#known.get(server.at(-1) ?? '') ?? known
+    const count = Math.max(rejectedInARow, known.rejectedInARow, peers.rejectedInARow)
+    const hasRejectedAll = known.hasRejectedAll || peers.hasRejectedAll
+    return count >= (hasRejectedAll ? 1 : REJECTED_IN_A_ROW_MAX) ? known : null
   }
 
   #get(server: ServerKeys): KnownWitness | undefined {
