@@ -5,7 +5,7 @@ import { ACTION_POLICIES, type ActionPolicy } from '../engine/verdict/action.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
 import { parseOnOff } from './on-off.ts'
@@ -52,22 +52,18 @@ async function openAccounts(context: CliContext, flags: AccountFlags): Promise<A
   return createLocalAccounts(context, config)
 }
 
-export function defineAccounts(
-  accounts: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineAccounts(accounts: Command, context: CliContext): void {
   accounts.addHelpText('after', EXAMPLES)
-  addList(accounts, context, setExitCode)
-  addCreate(accounts, context, setExitCode)
-  addSetName(accounts, context, setExitCode)
-  addSetPlan(accounts, context, setExitCode)
-  addSetEmail(accounts, context, setExitCode)
-  addSetAdmin(accounts, context, setExitCode)
-  addSetActionPolicy(accounts, context, setExitCode)
+  addList(accounts, context)
+  addCreate(accounts, context)
+  addSetName(accounts, context)
+  addSetPlan(accounts, context)
+  addSetEmail(accounts, context)
+  addSetAdmin(accounts, context)
+  addSetActionPolicy(accounts, context)
 }
 
-function addList(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addList(accounts: Command, context: CliContext): void {
   const list = accounts
     .command('list', { isDefault: true })
     .description('list all accounts, oldest first')
@@ -76,20 +72,19 @@ function addList(accounts: Command, context: CliContext, setExitCode: SetExitCod
     .addHelpText('after', '\nExamples:\n  ev accounts list\n  ev accounts --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, accounts)
-      setExitCode(await listCommand(context, flags))
+      await listCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
 }
 
-async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: AccountFlags): Promise<void> {
   const accounts = await openAccounts(context, flags)
   const all = await accounts.list()
   if (flags.json) printJson(context, all)
   else if (all.length === 0) {
     printText(context, `No accounts in ${accounts.location}. "ev serve" creates the first one.\n`)
   } else context.stdout.write(table(COLUMNS, all.map(rowOf), widthOf(context, context.stdout)))
-  return 0
 }
 
 const COLUMNS: readonly Column[] = [
@@ -118,7 +113,7 @@ type CreateFlags = AccountFlags & {
   readonly plan?: string
 }
 
-function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addCreate(accounts: Command, context: CliContext): void {
   const create = accounts
     .command('create')
     .description('create an account')
@@ -127,14 +122,12 @@ function addCreate(accounts: Command, context: CliContext, setExitCode: SetExitC
     .option('--email <address>', 'address for webhook failure alerts')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
-    .action(async flags => {
-      setExitCode(await createCommand(context, flags))
-    })
+    .action(flags => createCommand(context, flags))
   addSettings(create, context, DATA_SETTINGS)
   worksOnService(create)
 }
 
-async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<void> {
   const accounts = await openAccounts(context, flags)
   const { name, plan, email = null } = flags
   const account = await accounts.create({ name, plan, email })
@@ -145,10 +138,9 @@ async function createCommand(context: CliContext, flags: CreateFlags): Promise<n
       `Created account ${account.id} "${account.name}" on the plan "${account.plan}". To create a key for it, run "ev keys create --name NAME --account ${account.id}".\n`,
     )
   }
-  return 0
 }
 
-function addSetName(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addSetName(accounts: Command, context: CliContext): void {
   const setName = accounts
     .command('set-name')
     .description('rename an account')
@@ -160,7 +152,7 @@ function addSetName(accounts: Command, context: CliContext, setExitCode: SetExit
       const name = parseName(newName)
       const text = ({ before }: Changed) =>
         `Renamed account ${before.id} from "${before.name}" to "${name}".\n`
-      setExitCode(await changeCommand(context, flags, account, { name }, text))
+      await changeCommand(context, flags, account, { name }, text)
     })
   addSettings(setName, context, DATA_SETTINGS)
   worksOnService(setName)
@@ -175,15 +167,14 @@ async function changeCommand(
   idOrName: string,
   patch: AccountPatch,
   text: (changed: Changed) => string,
-): Promise<number> {
+): Promise<void> {
   const accounts = await openAccounts(context, flags)
   const changed = await accounts.change(idOrName, patch)
   if (flags.json) printJson(context, changed.after)
   else printText(context, text(changed))
-  return 0
 }
 
-function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addSetPlan(accounts: Command, context: CliContext): void {
   const setPlan = accounts
     .command('set-plan')
     .description("change an account's plan")
@@ -194,13 +185,13 @@ function addSetPlan(accounts: Command, context: CliContext, setExitCode: SetExit
     .action(async (account: string, plan: string, flags) => {
       const text = ({ before }: Changed) =>
         `Changed the plan of account ${before.id} "${before.name}" from ${before.plan} to ${plan}. A running "ev serve" applies it within a second.\n`
-      setExitCode(await changeCommand(context, flags, account, { plan }, text))
+      await changeCommand(context, flags, account, { plan }, text)
     })
   addSettings(setPlan, context, DATA_SETTINGS)
   worksOnService(setPlan)
 }
 
-function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addSetEmail(accounts: Command, context: CliContext): void {
   const setEmail = accounts
     .command('set-email')
     .description('set the address for alerts and for emails about finished lists')
@@ -213,7 +204,7 @@ function addSetEmail(accounts: Command, context: CliContext, setExitCode: SetExi
     )
     .action(async (account: string, address: string, flags) => {
       const email = address === 'none' ? null : address
-      setExitCode(await changeCommand(context, flags, account, { email }, alertAddressText))
+      await changeCommand(context, flags, account, { email }, alertAddressText)
     })
   addSettings(setEmail, context, DATA_SETTINGS)
   worksOnService(setEmail)
@@ -224,7 +215,7 @@ const alertAddressText = ({ after: { id, name, email } }: Changed) =>
     ? `Removed the address of account ${id} "${name}". Its alerts go to --notify-to of "ev serve", or to its log.`
     : `Alerts for account ${id} "${name}" now go to ${email}, through the mail server in --notify-smtp of "ev serve".`
 
-function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addSetAdmin(accounts: Command, context: CliContext): void {
   const setAdmin = accounts
     .command('set-admin')
     .description('grant or revoke admin rights of an account')
@@ -234,17 +225,13 @@ function addSetAdmin(accounts: Command, context: CliContext, setExitCode: SetExi
     .addHelpText('after', '\nExamples:\n  ev accounts set-admin Ops on')
     .action(async (account: string, word: string, flags) => {
       const admin = parseOnOff('second', word)
-      setExitCode(await changeCommand(context, flags, account, { admin }, accessText))
+      await changeCommand(context, flags, account, { admin }, accessText)
     })
   addSettings(setAdmin, context, DATA_SETTINGS)
   worksOnService(setAdmin)
 }
 
-function addSetActionPolicy(
-  accounts: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+function addSetActionPolicy(accounts: Command, context: CliContext): void {
   const setActionPolicy = accounts
     .command('set-policy')
     .description('set how results recommend to send, wait or suppress')
@@ -257,7 +244,7 @@ function addSetActionPolicy(
     .addHelpText('after', '\nExamples:\n  ev accounts set-policy Shop strict')
     .action(async (account: string, word: string, flags) => {
       const action_policy = parseActionPolicy(word)
-      setExitCode(await changeCommand(context, flags, account, { action_policy }, policyText))
+      await changeCommand(context, flags, account, { action_policy }, policyText)
     })
   addSettings(setActionPolicy, context, DATA_SETTINGS)
   worksOnService(setActionPolicy)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { parseInteger, parseSince } from './flag-values.ts'
 import { printJson, printMessage, printText, timeText } from './print.ts'
@@ -20,7 +20,7 @@ Examples:
 The audit log records changes of keys, webhooks and accounts, sign-ins to the dashboard, downloads of results, and
 requests that were refused for lack of rights. An entry has the actor, the IP address and the target. Entries are kept for a year.`
 
-export function defineAudit(audit: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineAudit(audit: Command, context: CliContext): void {
   audit
     .option('--account <account>', 'only entries of this account, by ID or name')
     .option('--action <name>', 'only entries with this action, such as key.created')
@@ -28,9 +28,7 @@ export function defineAudit(audit: Command, context: CliContext, setExitCode: Se
     .option('--limit <n>', 'number of entries, up to 10000 (default: 50)')
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', EXAMPLES)
-    .action(async flags => {
-      setExitCode(await auditCommand(context, flags))
-    })
+    .action(flags => auditCommand(context, flags))
   addSettings(audit, context, DATA_SETTINGS)
   worksOnService(audit)
 }
@@ -48,7 +46,7 @@ const ROWS = 50
 /** A page of this size is read into memory. */
 const ROWS_MAX = 10_000
 
-async function auditCommand(context: CliContext, flags: AuditFlags): Promise<number> {
+async function auditCommand(context: CliContext, flags: AuditFlags): Promise<void> {
   const max = parseInteger('--limit', flags.limit ?? `${ROWS}`, [1, ROWS_MAX])
   const action = await parseAction(flags.action)
   const now = context.clock.now()
@@ -69,7 +67,6 @@ async function auditCommand(context: CliContext, flags: AuditFlags): Promise<num
       printMessage(context, 'note', 'Older entries are not shown. To show more, set --limit.')
     }
   }
-  return 0
 }
 
 async function openAudit(context: CliContext, flags: AuditFlags): Promise<ListAudit> {

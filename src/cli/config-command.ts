@@ -17,7 +17,7 @@ import { type Config, SETTINGS, type Setting, toDisplayUnit } from '../config/se
 import { withoutPassword } from '../config/values.ts'
 import { SECOND } from '../platform/clock.ts'
 import { sanitizeText } from '../platform/text.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { databaseUrl } from './database-location.ts'
 import { worksWithoutData } from './ev-command.ts'
 import { printJson, printText } from './print.ts'
@@ -33,12 +33,12 @@ Examples:
 
 Passwords in URLs are not shown. A setting shown as – is not set, so ev uses its default.`
 
-export function defineConfig(config: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineConfig(config: Command, context: CliContext): void {
   worksWithoutData(config)
   config
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
-    .action(flags => setExitCode(configCommand(context, flags)))
+    .action(flags => configCommand(context, flags))
   addSettings(
     config,
     context,
@@ -48,8 +48,7 @@ export function defineConfig(config: Command, context: CliContext, setExitCode: 
 
 type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
-/** Prints the settings and returns the exit code. */
-function configCommand(context: CliContext, flags: ConfigFlags): number {
+function configCommand(context: CliContext, flags: ConfigFlags): void {
   const raw = readSettings(context, flags)
   const config = toConfig(raw)
   const ignored = findServiceLinks(context.env)
@@ -59,7 +58,6 @@ function configCommand(context: CliContext, flags: ConfigFlags): number {
     context.stdout.write(configText(config, raw, width))
     if (ignored.length > 0) printText(context, `\n${ignoredText(ignored)}`)
   }
-  return 0
 }
 
 /** Returns the settings in the format of the config file. */

@@ -77,7 +77,7 @@ export interface CliContext {
   isRunning(pid: number): boolean
 }
 
-/** Sets the code that `run` returns. */
+/** Sets the code that `run` returns; 0 if it is not called. */
 export type SetExitCode = (code: number) => void
 
 /** A path that can be opened, from one that may be relative to `cwd`. */

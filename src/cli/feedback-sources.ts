@@ -5,7 +5,7 @@ import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
@@ -36,7 +36,7 @@ async function openSources(context: CliContext, flags: SourceFlags): Promise<Sou
 }
 
 /** Commands for the URLs to which email providers send events. */
-export function addSources(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addSources(feedback: Command, context: CliContext): void {
   const sources = feedback
     .command('sources')
     .description('manage the URLs to which email providers send bounces and deliveries')
@@ -50,7 +50,7 @@ export function addSources(feedback: Command, context: CliContext, setExitCode: 
     .addHelpText('after', '\nExamples:\n  ev feedback sources list\n  ev feedback sources --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, sources)
-      setExitCode(await listSourcesCommand(context, flags))
+      await listSourcesCommand(context, flags)
     })
   addSettings(list, context, ['baseUrl', ...DATA_SETTINGS])
   worksOnService(list)
@@ -62,9 +62,7 @@ export function addSources(feedback: Command, context: CliContext, setExitCode: 
     .option('--account <account>', 'account, by ID or name; optional if there is only one')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CREATE_EXAMPLES)
-    .action(async (provider: string, flags) => {
-      setExitCode(await createSourceCommand(context, provider, flags))
-    })
+    .action((provider: string, flags) => createSourceCommand(context, provider, flags))
   addSettings(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
   worksOnService(create)
   const remove = sources
@@ -73,9 +71,7 @@ export function addSources(feedback: Command, context: CliContext, setExitCode: 
     .argument('<source>', 'ID of the source')
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev feedback sources delete fbs_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await deleteSourceCommand(context, id, flags))
-    })
+    .action((id: string, flags) => deleteSourceCommand(context, id, flags))
   addSettings(remove, context, DATA_SETTINGS)
   worksOnService(remove)
 }
@@ -95,7 +91,7 @@ Examples:
 The key is the ARN of the SNS topic (ses), the verification key of the Event Webhook (sendgrid), or the HTTP webhook
 signing key (mailgun). For postmark and sparkpost, ev creates a password.`
 
-async function listSourcesCommand(context: CliContext, flags: SourceFlags): Promise<number> {
+async function listSourcesCommand(context: CliContext, flags: SourceFlags): Promise<void> {
   const sources = await (await openSources(context, flags)).list(flags.account)
   if (flags.json) printJson(context, sources.map(sourceObject))
   else if (sources.length === 0) {
@@ -104,14 +100,13 @@ async function listSourcesCommand(context: CliContext, flags: SourceFlags): Prom
       'No feedback sources. To create one, run "ev feedback sources create PROVIDER".',
     )
   } else context.stdout.write(table(COLUMNS, sources.map(rowOf), widthOf(context, context.stdout)))
-  return 0
 }
 
 async function createSourceCommand(
   context: CliContext,
   provider: string,
   flags: SourceFlags,
-): Promise<number> {
+): Promise<void> {
   if (!isProviderName(provider)) {
     throw new EvError(
       'usage',
@@ -123,14 +118,13 @@ async function createSourceCommand(
   const created = await backend.create({ provider, key }, flags.account)
   if (flags.json) printJson(context, sourceObject(created))
   else context.stdout.write(createdText(created, widthOf(context, context.stdout)))
-  return 0
 }
 
 async function deleteSourceCommand(
   context: CliContext,
   id: string,
   flags: SourceFlags,
-): Promise<number> {
+): Promise<void> {
   const backend = await openSources(context, flags)
   const source = (await backend.list(undefined)).find(one => one.id === id)
   if (source === undefined) throw feedbackError('feedback_source_not_found', { id })
@@ -138,7 +132,6 @@ async function deleteSourceCommand(
   await confirm(context, flags, `delete the feedback source ${id} of ${title}`)
   await backend.delete(id)
   printText(context, `Deleted feedback source ${id}.`)
-  return 0
 }
 
 const sourceObject = ({ id, account_id, ...rest }: OwnedSource) => ({ id, account_id, ...rest })

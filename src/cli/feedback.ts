@@ -7,7 +7,7 @@ import type { FeedbackBatch } from '../feedback/import-feedback.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
 import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
-import { type CliContext, inCwd, type SetExitCode } from './context.ts'
+import { type CliContext, inCwd } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { addSources } from './feedback-sources.ts'
 import { printJson, printText } from './print.ts'
@@ -24,15 +24,11 @@ Examples:
   ev feedback report
   ev feedback sources create postmark`
 
-export function defineFeedback(
-  feedback: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineFeedback(feedback: Command, context: CliContext): void {
   feedback.addHelpText('after', EXAMPLES)
-  addImport(feedback, context, setExitCode)
-  addReport(feedback, context, setExitCode)
-  addSources(feedback, context, setExitCode)
+  addImport(feedback, context)
+  addReport(feedback, context)
+  addSources(feedback, context)
 }
 
 type FeedbackFlags = ServiceFlags & {
@@ -48,7 +44,7 @@ async function openFeedback(context: CliContext, flags: FeedbackFlags): Promise<
   return createLocalFeedback(context, config)
 }
 
-function addImport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addImport(feedback: Command, context: CliContext): void {
   const command = feedback
     .command('import')
     .description('import bounces, deliveries and complaints')
@@ -68,20 +64,14 @@ Examples:
 The format is detected: CSV, NDJSON, an mbox file, or one message. In messages, ev reads delivery status notifications
 (RFC 3464, RFC 6533) and abuse reports (RFC 5965). Feedback that was imported before is not counted again.`,
     )
-    .action(async (path: string, flags) => {
-      setExitCode(await importCommand(context, path, flags))
-    })
+    .action((path: string, flags) => importCommand(context, path, flags))
   addSettings(command, context, DATA_SETTINGS)
   worksOnService(command)
 }
 
 type ImportFlags = FeedbackFlags & { readonly kind?: string }
 
-async function importCommand(
-  context: CliContext,
-  path: string,
-  flags: ImportFlags,
-): Promise<number> {
+async function importCommand(context: CliContext, path: string, flags: ImportFlags): Promise<void> {
   const kind = parseKind(flags.kind)
   const run = await (await openFeedback(context, flags)).startImport(flags.account)
   const counts = { recorded: 0, duplicates: 0, rejected: 0, ignored: 0 }
@@ -108,7 +98,6 @@ async function importCommand(
     await run.close()
   }
   printCounts()
-  return 0
 }
 
 async function* readAll(
@@ -193,7 +182,7 @@ async function filesIn(folder: string): Promise<string[]> {
     .sort()
 }
 
-function addReport(feedback: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addReport(feedback: Command, context: CliContext): void {
   const command = feedback
     .command('report')
     .description('compare confidence with reported outcomes')
@@ -213,14 +202,12 @@ The report ends with the replies that feedback of the last 180 days contradicts:
 mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lower end of the 95% interval of the
 contradicted share.`,
     )
-    .action(async flags => {
-      setExitCode(await reportCommand(context, flags))
-    })
+    .action(flags => reportCommand(context, flags))
   addSettings(command, context, DATA_SETTINGS)
   worksOnService(command)
 }
 
-async function reportCommand(context: CliContext, flags: FeedbackFlags): Promise<number> {
+async function reportCommand(context: CliContext, flags: FeedbackFlags): Promise<void> {
   const report = await (await openFeedback(context, flags)).report(flags.account)
   if (flags.json) printJson(context, report)
   else {
@@ -232,7 +219,6 @@ async function reportCommand(context: CliContext, flags: FeedbackFlags): Promise
     ]
     context.stdout.write(parts.join(''))
   }
-  return 0
 }
 
 function repliesText({ contradicted_replies: all = [] }: Report, width: number | null): string {

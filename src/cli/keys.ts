@@ -15,7 +15,7 @@ import { EvError } from '../platform/error.ts'
 import { isoTime, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { parseExpiry, parseGrace } from './flag-values.ts'
 import { noSuchCommand } from './help.ts'
@@ -54,17 +54,17 @@ async function openKeys(context: CliContext, flags: KeyFlags): Promise<KeysBacke
   return createLocalKeys(context, config)
 }
 
-export function defineKeys(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineKeys(keys: Command, context: CliContext): void {
   keys.addHelpText('after', EXAMPLES)
-  addList(keys, context, setExitCode)
-  addCreate(keys, context, setExitCode)
-  addRotate(keys, context, setExitCode)
-  addRevoke(keys, context, setExitCode)
+  addList(keys, context)
+  addCreate(keys, context)
+  addRotate(keys, context)
+  addRevoke(keys, context)
 }
 
 type ListFlags = KeyFlags & { readonly account?: string }
 
-function addList(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addList(keys: Command, context: CliContext): void {
   const list = keys
     .command('list', { isDefault: true })
     .description('list all keys that are not revoked')
@@ -74,20 +74,19 @@ function addList(keys: Command, context: CliContext, setExitCode: SetExitCode): 
     .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, keys)
-      setExitCode(await listCommand(context, flags))
+      await listCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
 }
 
-async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: ListFlags): Promise<void> {
   const backend = await openKeys(context, flags)
   const keys = await backend.list(flags.account)
   if (flags.json) printJson(context, keys.map(keyObject))
   else if (keys.length === 0) {
     printText(context, 'No keys. To create one, run "ev keys create --name NAME".')
   } else context.stdout.write(table(COLUMNS, keys.map(rowOf), widthOf(context, context.stdout)))
-  return 0
 }
 
 const keyObject = ({ id, account_id, ...rest }: OwnedKey) => ({ id, account_id, ...rest })
@@ -127,7 +126,7 @@ type CreateFlags = KeyFlags & {
   readonly rateLimit?: string
 }
 
-function addCreate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addCreate(keys: Command, context: CliContext): void {
   const create = keys
     .command('create')
     .description('create a key')
@@ -159,21 +158,18 @@ all scopes. The scope accounts:write needs an admin account.
 A publishable key (ev_pub_…) may be part of a web page: it can only verify addresses of forms on the websites of
 --allow-domain. All requests of a test key (ev_test_…) use the sandbox: they are simulated and cost no credits.`,
     )
-    .action(async flags => {
-      setExitCode(await createCommand(context, flags))
-    })
+    .action(flags => createCommand(context, flags))
   addSettings(create, context, DATA_SETTINGS)
   worksOnService(create)
 }
 
-async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<void> {
   if (flags.publishable && flags.scopes !== undefined) throw scopesFixed()
   const input = toNewKey(flags, context.clock.now())
   const backend = await openKeys(context, flags)
   const created = await backend.create(input, flags.account)
   if (flags.json) printJson(context, newKeyObject(created))
   else printText(context, newKeyText(created))
-  return 0
 }
 
 const scopesFixed = () =>
@@ -275,7 +271,7 @@ function limitsText({ allowed_ips, allowed_domains, rate_limit_per_minute, expir
 
 type RotateFlags = KeyFlags & { readonly grace?: string }
 
-function addRotate(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addRotate(keys: Command, context: CliContext): void {
   const rotate = keys
     .command('rotate')
     .description('issue a new secret; the old one stays valid during the grace period')
@@ -286,14 +282,12 @@ function addRotate(keys: Command, context: CliContext, setExitCode: SetExitCode)
       'after',
       '\nExamples:\n  ev keys rotate key_4kq2\n  ev keys rotate key_4kq2 --grace 0',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await rotateCommand(context, id, flags))
-    })
+    .action((id: string, flags) => rotateCommand(context, id, flags))
   addSettings(rotate, context, DATA_SETTINGS)
   worksOnService(rotate)
 }
 
-async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<number> {
+async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<void> {
   const graceMs = parseGrace(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
   const backend = await openKeys(context, flags)
   const rotated = await backend.rotate(id, graceMs)
@@ -305,12 +299,11 @@ async function rotateCommand(context: CliContext, id: string, flags: RotateFlags
         : `stays valid until ${timeText(rotated.previousExpiresAt)}`
     printText(context, `${newKeyText(rotated)}The old secret ${end}.\n`)
   }
-  return 0
 }
 
 type RevokeFlags = KeyFlags & { readonly force?: boolean; readonly yes?: boolean }
 
-function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addRevoke(keys: Command, context: CliContext): void {
   const revoke = keys
     .command('revoke')
     .description('revoke a key')
@@ -321,14 +314,12 @@ function addRevoke(keys: Command, context: CliContext, setExitCode: SetExitCode)
       'after',
       '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force --yes',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await revokeCommand(context, id, flags))
-    })
+    .action((id: string, flags) => revokeCommand(context, id, flags))
   addSettings(revoke, context, DATA_SETTINGS)
   worksOnService(revoke)
 }
 
-async function revokeCommand(context: CliContext, id: string, flags: RevokeFlags): Promise<number> {
+async function revokeCommand(context: CliContext, id: string, flags: RevokeFlags): Promise<void> {
   const backend = await openKeys(context, flags)
   const { name } = await backend.get(id)
   await confirm(context, flags, `revoke ${id} "${sanitizeText(name)}"`)
@@ -337,5 +328,4 @@ async function revokeCommand(context: CliContext, id: string, flags: RevokeFlags
     context,
     `Revoked ${id} "${sanitizeText(name)}". A running "ev serve" rejects it within a second.\n`,
   )
-  return 0
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander'
 import { EvError } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksWithoutData } from './ev-command.ts'
 import type { ListUpdate } from './lists-update.ts'
 import { printJson, printText } from './print.ts'
@@ -30,7 +30,7 @@ A source is a text file with one entry per line, or a JSON array of strings. ev 
 list, and only if it could read every source. To keep your own entries, add their file as a source. To
 make a running ev load the new list, send it SIGHUP.`
 
-export function defineLists(lists: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineLists(lists: Command, context: CliContext): void {
   lists.addHelpText('after', EXAMPLES)
   const update = lists
     .command('update')
@@ -40,9 +40,9 @@ export function defineLists(lists: Command, context: CliContext, setExitCode: Se
     .option('--dry-run', 'show what would change, and write nothing')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
-    .action(async (list: ListName, sources: string[], flags) => {
-      setExitCode(await updateCommand(context, list, sources, flags))
-    })
+    .action((list: ListName, sources: string[], flags) =>
+      updateCommand(context, list, sources, flags),
+    )
   worksWithoutData(update)
   const files = LIST_NAMES.map(name => LISTS[name].setting)
   addSettings(update, context, [...files, 'dns', 'allowRanges'])
@@ -59,7 +59,7 @@ async function updateCommand(
   name: ListName,
   sources: readonly string[],
   flags: UpdateFlags,
-): Promise<number> {
+): Promise<void> {
   const config = readConfig(context, flags)
   const { list, setting } = LISTS[name]
   const file = config[setting]
@@ -72,7 +72,6 @@ async function updateCommand(
   const update = await updateList(context, config, { list, file, sources, isDryRun })
   if (flags.json) printJson(context, { list: name, ...update })
   else printText(context, updateText(update))
-  return 0
 }
 
 function updateText({ file, written, entries, added, removed, sources }: ListUpdate): string {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { EvClient } from '../client/client.ts'
 import type { Backend } from '../mcp/backend.ts'
 import { EvError, errorMessage } from '../platform/error.ts'
-import { type CliContext, type SetExitCode, version } from './context.ts'
+import { type CliContext, version } from './context.ts'
 import { worksWithoutData } from './ev-command.ts'
 import { EXIT_CODES } from './exit.ts'
 import { addSettings, readConfig } from './settings.ts'
@@ -19,15 +19,13 @@ answered within ten seconds. ev serve has the same tools at /mcp.
 
 With --url, it uses a service and the API key in EV_KEY. Without it, it contacts mail servers from this machine.`
 
-export function defineMcp(mcp: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineMcp(mcp: Command, context: CliContext): void {
   worksWithoutData(mcp)
   mcp
     .option('--url <url>', 'URL of the service to use (default: verify from this machine)')
     .option('--sandbox', 'simulate results; the prefix of an address selects its result')
     .addHelpText('after', EXAMPLES)
-    .action(async flags => {
-      setExitCode(await mcpCommand(context, flags))
-    })
+    .action(flags => mcpCommand(context, flags))
   addSettings(mcp, context)
 }
 
@@ -37,8 +35,8 @@ type McpFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Serves the tools until stdin ends or a signal arrives, and returns the exit code. */
-async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number> {
+/** Serves the tools until stdin ends or a signal arrives. */
+async function mcpCommand(context: CliContext, flags: McpFlags): Promise<void> {
   const { serveOnStreams } = await import('../mcp/stdio.ts')
   const backend = await createBackend(context, flags)
   const { ended, dispose } = untilEnded(context)
@@ -48,7 +46,6 @@ async function mcpCommand(context: CliContext, flags: McpFlags): Promise<number>
   )
   try {
     await ended
-    return 0
   } finally {
     await server.close()
     await backend.close()

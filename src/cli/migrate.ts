@@ -8,7 +8,7 @@ import type { Copied, CopiedTable, CopyProgress } from '../maintenance/migrate.t
 import { SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import { type CliContext, inCwd, type SetExitCode } from './context.ts'
+import { type CliContext, inCwd } from './context.ts'
 import { listsUrl } from './database-location.ts'
 import { openLiveOutput } from './live-output.ts'
 import { printJson } from './print.ts'
@@ -25,11 +25,7 @@ Examples:
 Stop "ev serve" first. The PostgreSQL database must be empty. The copy is atomic, and the data directory is not
 changed. Set EV_SECRET to the secret of the data directory for every process that uses the copy.`
 
-export function defineMigrate(
-  migrate: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineMigrate(migrate: Command, context: CliContext): void {
   migrate
     .option(
       '--from <dir>',
@@ -38,9 +34,7 @@ export function defineMigrate(
     .option('--to <url>', 'target database: postgres://… (default: EV_DATABASE)')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
-    .action(async flags => {
-      setExitCode(await migrateCommand(context, flags))
-    })
+    .action(flags => migrateCommand(context, flags))
   addSettings(migrate, context, ['secret', 'secretFile'])
 }
 
@@ -51,8 +45,7 @@ type MigrateFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Copies the data directory and returns the exit code. */
-async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<number> {
+async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<void> {
   const set = readConfig(context, flags)
   const to = flags.to ?? set.database
   if (!isPostgresUrl(checkedUrl(to))) throw noTarget(to)
@@ -67,7 +60,6 @@ async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise
   const report = { dataDir, file: fileOf(fromUrl), to, secret: secretLocation(config) }
   if (flags.json) printJson(context, migratedObject(copied, report))
   else context.stdout.write(migratedText(copied, report))
-  return 0
 }
 
 /** Returns the location of the secret that decrypts stored values; null if there is no secret. */

@@ -3,7 +3,7 @@ import { isRole, ROLES } from '../accounts/people/role.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
 import { parseOnOff } from './on-off.ts'
@@ -33,15 +33,15 @@ People sign in to the dashboard of one account. A person sets a password at a li
 for seven days. Admins may do everything in the account, members verify and manage lists and webhooks, viewers only
 read.`
 
-export function definePeople(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function definePeople(people: Command, context: CliContext): void {
   people.addHelpText('after', EXAMPLES)
-  addList(people, context, setExitCode)
-  addInvite(people, context, setExitCode)
-  addLink(people, context, setExitCode)
-  addSetRole(people, context, setExitCode)
-  addResetTwoFactor(people, context, setExitCode)
-  addRequireTwoFactor(people, context, setExitCode)
-  addRemove(people, context, setExitCode)
+  addList(people, context)
+  addInvite(people, context)
+  addLink(people, context)
+  addSetRole(people, context)
+  addResetTwoFactor(people, context)
+  addRequireTwoFactor(people, context)
+  addRemove(people, context)
 }
 
 type PeopleFlags = ServiceFlags & {
@@ -62,7 +62,7 @@ const ACCOUNT = ['--account <account>', 'account of the person, by ID or name'] 
 const PERSON = ['<person>', 'ID or email address of the person'] as const
 const LINK_SETTINGS = [...DATA_SETTINGS, 'baseUrl'] as const
 
-function addList(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addList(people: Command, context: CliContext): void {
   const list = people
     .command('list', { isDefault: true })
     .description('list people with their roles')
@@ -72,13 +72,13 @@ function addList(people: Command, context: CliContext, setExitCode: SetExitCode)
     .addHelpText('after', '\nExamples:\n  ev people list\n  ev people --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, people)
-      setExitCode(await listCommand(context, flags))
+      await listCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
 }
 
-async function listCommand(context: CliContext, flags: PeopleFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: PeopleFlags): Promise<void> {
   const people = await (await openPeople(context, flags)).list(flags.account)
   if (flags.json) printJson(context, people.map(personObject))
   else if (people.length === 0) {
@@ -89,7 +89,6 @@ async function listCommand(context: CliContext, flags: PeopleFlags): Promise<num
   } else {
     context.stdout.write(table(COLUMNS, people.map(rowOf), widthOf(context, context.stdout)))
   }
-  return 0
 }
 
 const COLUMNS: readonly Column[] = [
@@ -147,7 +146,7 @@ type InviteFlags = PeopleFlags & {
   readonly role: string
 }
 
-function addInvite(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addInvite(people: Command, context: CliContext): void {
   const invite = people
     .command('invite')
     .description('invite a person to an account')
@@ -160,21 +159,18 @@ function addInvite(people: Command, context: CliContext, setExitCode: SetExitCod
       'after',
       '\nExamples:\n  ev people invite --name "Ann Lee" --email ann@shop.example --role admin',
     )
-    .action(async flags => {
-      setExitCode(await inviteCommand(context, flags))
-    })
+    .action(flags => inviteCommand(context, flags))
   addSettings(invite, context, LINK_SETTINGS)
   worksOnService(invite)
 }
 
-async function inviteCommand(context: CliContext, flags: InviteFlags): Promise<number> {
+async function inviteCommand(context: CliContext, flags: InviteFlags): Promise<void> {
   const { name, email, role, account } = flags
   const backend = await openPeople(context, flags)
   printLink(context, flags, await backend.invite({ name, email, role: parseRole(role) }, account))
-  return 0
 }
 
-function addLink(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addLink(people: Command, context: CliContext): void {
   const link = people
     .command('link')
     .description('create a new link, at which a person sets another password')
@@ -182,9 +178,7 @@ function addLink(people: Command, context: CliContext, setExitCode: SetExitCode)
     .option(...ACCOUNT)
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people link ann@shop.example')
-    .action(async (person: string, flags) => {
-      setExitCode(await linkCommand(context, person, flags))
-    })
+    .action((person: string, flags) => linkCommand(context, person, flags))
   addSettings(link, context, LINK_SETTINGS)
   worksOnService(link)
 }
@@ -193,11 +187,10 @@ async function linkCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
-): Promise<number> {
+): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
   printLink(context, flags, await backend.link(found))
-  return 0
 }
 
 function printLink(context: CliContext, flags: PeopleFlags, { person, url }: PersonWithLink): void {
@@ -217,7 +210,7 @@ Send it to the person now: ev cannot show it again. It works once, until ${timeT
   )
 }
 
-function addSetRole(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addSetRole(people: Command, context: CliContext): void {
   const setRole = people
     .command('set-role')
     .description('change the role of a person')
@@ -226,9 +219,7 @@ function addSetRole(people: Command, context: CliContext, setExitCode: SetExitCo
     .option(...ACCOUNT)
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people set-role ann@shop.example viewer')
-    .action(async (person: string, role: string, flags) => {
-      setExitCode(await setRoleCommand(context, person, role, flags))
-    })
+    .action((person: string, role: string, flags) => setRoleCommand(context, person, role, flags))
   addSettings(setRole, context, DATA_SETTINGS)
   worksOnService(setRole)
 }
@@ -238,7 +229,7 @@ async function setRoleCommand(
   idOrEmail: string,
   given: string,
   flags: PeopleFlags,
-): Promise<number> {
+): Promise<void> {
   const role = parseRole(given)
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
@@ -248,7 +239,6 @@ async function setRoleCommand(
     const text = `Changed the role of ${nameText(person)} from ${found.role} to ${role}.\n`
     printText(context, text)
   }
-  return 0
 }
 
 function parseRole(text: string) {
@@ -256,7 +246,7 @@ function parseRole(text: string) {
   throw new EvError('usage', `Unknown role "${sanitizeText(text)}". Roles: ${ROLES.join(', ')}.`)
 }
 
-function addResetTwoFactor(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addResetTwoFactor(people: Command, context: CliContext): void {
   const reset = people
     .command('reset-two-factor')
     .description('remove the second factor of a person who lost it')
@@ -264,9 +254,7 @@ function addResetTwoFactor(people: Command, context: CliContext, setExitCode: Se
     .option(...ACCOUNT)
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev people reset-two-factor ann@shop.example')
-    .action(async (person: string, flags) => {
-      setExitCode(await resetTwoFactorCommand(context, person, flags))
-    })
+    .action((person: string, flags) => resetTwoFactorCommand(context, person, flags))
   addSettings(reset, context, DATA_SETTINGS)
   worksOnService(reset)
 }
@@ -275,7 +263,7 @@ async function resetTwoFactorCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
-): Promise<number> {
+): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
   await confirm(context, flags, `remove the second factor of ${nameText(found)}`)
@@ -284,10 +272,9 @@ async function resetTwoFactorCommand(
     context,
     `Removed the second factor of ${nameText(found)}, who now signs in with the password alone.\n`,
   )
-  return 0
 }
 
-function addRequireTwoFactor(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addRequireTwoFactor(people: Command, context: CliContext): void {
   const require = people
     .command('require-two-factor')
     .description('require a second factor of the people of an account')
@@ -295,9 +282,7 @@ function addRequireTwoFactor(people: Command, context: CliContext, setExitCode: 
     .option('--account <account>', 'the account, by ID or name')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people require-two-factor on --account Shop')
-    .action(async (word: string, flags) => {
-      setExitCode(await requireTwoFactorCommand(context, word, flags))
-    })
+    .action((word: string, flags) => requireTwoFactorCommand(context, word, flags))
   addSettings(require, context, DATA_SETTINGS)
   worksOnService(require)
 }
@@ -306,7 +291,7 @@ async function requireTwoFactorCommand(
   context: CliContext,
   word: string,
   flags: PeopleFlags,
-): Promise<number> {
+): Promise<void> {
   const isRequired = parseOnOff('first', word)
   const backend = await openPeople(context, flags)
   const account = await backend.requireTwoFactor(isRequired, flags.account)
@@ -320,10 +305,9 @@ async function requireTwoFactorCommand(
         : `A second factor is now optional in ${what}.\n`,
     )
   }
-  return 0
 }
 
-function addRemove(people: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addRemove(people: Command, context: CliContext): void {
   const remove = people
     .command('remove')
     .description('remove a person and end the sessions')
@@ -331,9 +315,7 @@ function addRemove(people: Command, context: CliContext, setExitCode: SetExitCod
     .option(...ACCOUNT)
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev people remove ann@shop.example')
-    .action(async (person: string, flags) => {
-      setExitCode(await removeCommand(context, person, flags))
-    })
+    .action((person: string, flags) => removeCommand(context, person, flags))
   addSettings(remove, context, DATA_SETTINGS)
   worksOnService(remove)
 }
@@ -342,13 +324,12 @@ async function removeCommand(
   context: CliContext,
   idOrEmail: string,
   flags: PeopleFlags,
-): Promise<number> {
+): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
   await confirm(context, flags, `remove ${nameText(found)} from account ${found.account_id}`)
   await backend.remove(found)
   printText(context, `Removed ${nameText(found)}. The sessions have ended.\n`)
-  return 0
 }
 
 const nameText = ({ id, name }: OwnedPerson) => `${id} "${sanitizeText(name)}"`

@@ -81,18 +81,14 @@ export async function program(
   for (const command of commandTree(ev)) {
     if (command !== ev && command instanceof EvCommand) command.addInheritedOptions(evVersion)
   }
-  if (words.includes(COMPLETE)) addComplete(ev, context, { setExitCode, runEv })
+  if (words.includes(COMPLETE)) addComplete(ev, context, runEv)
   return ev
 }
 
 const COMPLETE = '__complete'
 
 /** Adds the hidden command that the completion scripts call with the words of a command line. */
-function addComplete(
-  ev: Command,
-  context: CliContext,
-  { setExitCode, runEv }: Omit<ProgramOptions, 'words'>,
-): void {
+function addComplete(ev: Command, context: CliContext, runEv: RunEv): void {
   const complete = ev.command(COMPLETE, { hidden: true })
   worksWithoutData(complete)
   complete
@@ -101,7 +97,7 @@ function addComplete(
     .passThroughOptions()
     .action(async (words: readonly string[]) => {
       const { completeCommand } = await import('./completion/complete.ts')
-      setExitCode(await completeCommand(context, { ev, words, runEv }))
+      await completeCommand(context, { ev, words, runEv })
     })
 }
 

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { formatBytes, formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import type { Purged } from './local/purge.ts'
 import { printJson, printText } from './print.ts'
 import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
@@ -20,7 +20,7 @@ one, run "ev jobs delete ID". With --address, rows of finished lists and of the 
 counts stay correct. Stored responses to requests with an Idempotency-Key are encrypted and expire within a day. Your
 own list and output files are never changed.`
 
-export function definePurge(purge: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function definePurge(purge: Command, context: CliContext): void {
   purge
     .option('--all', 'delete all finished lists, history and cached answers, regardless of age')
     .addOption(
@@ -30,9 +30,7 @@ export function definePurge(purge: Command, context: CliContext, setExitCode: Se
     .option(...YES)
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
-    .action(async flags => {
-      setExitCode(await purgeCommand(context, flags))
-    })
+    .action(flags => purgeCommand(context, flags))
   addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
 }
 
@@ -45,8 +43,8 @@ type PurgeFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Deletes what the flags select and returns the exit code. */
-async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<number> {
+/** Deletes what the flags select. */
+async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<void> {
   const config = readConfig(context, flags)
   const { purgeData } = await import('./local/purge.ts')
   const purged = await purgeData(context, config, {
@@ -57,7 +55,6 @@ async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<num
   })
   if (flags.json) printJson(context, purgeObject(purged))
   else printText(context, purgeText(purged))
-  return 0
 }
 
 /** Asks before data within its retention period is deleted; older data needs no confirmation. */

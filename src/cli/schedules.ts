@@ -3,7 +3,7 @@ import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
-import type { CliContext, SetExitCode } from './context.ts'
+import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { parseClasses, parseInteger } from './flag-values.ts'
 import { noSuchCommand } from './help.ts'
@@ -26,17 +26,13 @@ Examples:
 
 "ev serve" must be running when a schedule is due.`
 
-export function defineSchedules(
-  schedules: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineSchedules(schedules: Command, context: CliContext): void {
   schedules.addHelpText('after', EXAMPLES)
-  addList(schedules, context, setExitCode)
-  addCreate(schedules, context, setExitCode)
-  addShow(schedules, context, setExitCode)
-  addPauseAndResume(schedules, context, setExitCode)
-  addDelete(schedules, context, setExitCode)
+  addList(schedules, context)
+  addCreate(schedules, context)
+  addShow(schedules, context)
+  addPauseAndResume(schedules, context)
+  addDelete(schedules, context)
 }
 
 type ScheduleFlags = ServiceFlags & {
@@ -57,7 +53,7 @@ async function openSchedules(context: CliContext, flags: ScheduleFlags): Promise
   return createLocalSchedules(context, config)
 }
 
-function addList(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addList(schedules: Command, context: CliContext): void {
   const list = schedules
     .command('list', { isDefault: true })
     .description('list all schedules, newest first')
@@ -67,13 +63,13 @@ function addList(schedules: Command, context: CliContext, setExitCode: SetExitCo
     .addHelpText('after', '\nExamples:\n  ev schedules list\n  ev schedules --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, schedules)
-      setExitCode(await listSchedulesCommand(context, flags))
+      await listSchedulesCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
 }
 
-function addCreate(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addCreate(schedules: Command, context: CliContext): void {
   const create = schedules
     .command('create')
     .description('create a schedule that re-verifies a list')
@@ -87,32 +83,24 @@ function addCreate(schedules: Command, context: CliContext, setExitCode: SetExit
       'after',
       '\nExamples:\n  ev schedules create job_4kq2 --every 30\n  ev schedules create job_4kq2 --every 7 --only unknown --older-than 90',
     )
-    .action(async (jobId: string, flags) => {
-      setExitCode(await createScheduleCommand(context, jobId, flags))
-    })
+    .action((jobId: string, flags) => createScheduleCommand(context, jobId, flags))
   addSettings(create, context, DATA_SETTINGS)
   worksOnService(create)
 }
 
-function addShow(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addShow(schedules: Command, context: CliContext): void {
   const show = schedules
     .command('show')
     .description('show a schedule and its last run')
     .argument('<schedule>', 'ID of the schedule')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev schedules show sch_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await showScheduleCommand(context, id, flags))
-    })
+    .action((id: string, flags) => showScheduleCommand(context, id, flags))
   addSettings(show, context, DATA_SETTINGS)
   worksOnService(show)
 }
 
-function addPauseAndResume(
-  schedules: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+function addPauseAndResume(schedules: Command, context: CliContext): void {
   for (const [name, active, description] of [
     ['pause', false, 'pause a schedule'],
     ['resume', true, 'resume a schedule; the next run is after one interval'],
@@ -122,29 +110,25 @@ function addPauseAndResume(
       .description(description)
       .argument('<schedule>', 'ID of the schedule')
       .addHelpText('after', `\nExamples:\n  ev schedules ${name} sch_4kq2`)
-      .action(async (id: string, flags) => {
-        setExitCode(await activateScheduleCommand(context, id, flags, active))
-      })
+      .action((id: string, flags) => activateScheduleCommand(context, id, flags, active))
     addSettings(command, context, DATA_SETTINGS)
     worksOnService(command)
   }
 }
 
-function addDelete(schedules: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addDelete(schedules: Command, context: CliContext): void {
   const remove = schedules
     .command('delete')
     .description('delete a schedule; the jobs that it created are kept')
     .argument('<schedule>', 'ID of the schedule')
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev schedules delete sch_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await deleteScheduleCommand(context, id, flags))
-    })
+    .action((id: string, flags) => deleteScheduleCommand(context, id, flags))
   addSettings(remove, context, DATA_SETTINGS)
   worksOnService(remove)
 }
 
-async function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): Promise<number> {
+async function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): Promise<void> {
   const schedules = await (await openSchedules(context, flags)).list(flags.account)
   if (flags.json) printJson(context, schedules.map(scheduleObject))
   else if (schedules.length === 0) {
@@ -152,14 +136,13 @@ async function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): 
   } else {
     context.stdout.write(table(COLUMNS, schedules.map(rowOf), widthOf(context, context.stdout)))
   }
-  return 0
 }
 
 async function createScheduleCommand(
   context: CliContext,
   jobId: string,
   flags: ScheduleFlags,
-): Promise<number> {
+): Promise<void> {
   const { every = '', only, olderThan, notify = false } = flags
   const { OLDER_THAN_DAYS_MAX } = await import('../jobs/reverify/selection.ts')
   const options = {
@@ -173,43 +156,39 @@ async function createScheduleCommand(
   const created = await (await openSchedules(context, flags)).create(jobId, options)
   if (flags.json) printJson(context, scheduleObject(created))
   else printText(context, `Created ${created.id}. ${nextText(created)}`)
-  return 0
 }
 
 async function showScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
-): Promise<number> {
+): Promise<void> {
   const schedule = await (await openSchedules(context, flags)).get(id)
   if (flags.json) printJson(context, scheduleObject(schedule))
   else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule)}`)
-  return 0
 }
 
-/** Runs `ev schedules pause` or `resume` and returns the exit code. */
+/** Runs `ev schedules pause` or `resume`. */
 async function activateScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
   active: boolean,
-): Promise<number> {
+): Promise<void> {
   const changed = await (await openSchedules(context, flags)).setActive(id, active)
   printText(context, active ? `Resumed ${id}. ${nextText(changed)}` : `Paused ${id}.`)
-  return 0
 }
 
 async function deleteScheduleCommand(
   context: CliContext,
   id: string,
   flags: ScheduleFlags,
-): Promise<number> {
+): Promise<void> {
   const schedules = await openSchedules(context, flags)
   await schedules.get(id)
   await confirm(context, flags, `delete the schedule ${id}; the jobs that it created stay`)
   await schedules.delete(id)
   printText(context, `Deleted schedule ${id}.`)
-  return 0
 }
 
 const scheduleObject = ({ id, account_id, ...rest }: OwnedSchedule) => ({ id, account_id, ...rest })

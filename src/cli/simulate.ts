@@ -5,7 +5,7 @@ import { sanitizeText } from '../platform/text.ts'
 import { countersToJson, type HostCounters, type SimulatorCounters } from '../simulator/counters.ts'
 import type { DomainPlan, Scenario } from '../simulator/scenario.ts'
 import type { Simulator } from '../simulator/simulator.ts'
-import { type CliContext, type CliInput, inCwd, type SetExitCode } from './context.ts'
+import { type CliContext, type CliInput, inCwd } from './context.ts'
 import { worksWithoutData } from './ev-command.ts'
 import { parsePort } from './flag-values.ts'
 import { table } from './table.ts'
@@ -21,11 +21,7 @@ The simulator listens on loopback addresses only, so other machines cannot reach
 server has its own address in 127.0.0.0/8; Linux needs no setup for that. Press Ctrl-C to stop it and print the
 counters. With --json, it reads the commands "counters" and "reset" from stdin, one per line.`
 
-export function defineSimulate(
-  simulate: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineSimulate(simulate: Command, context: CliContext): void {
   worksWithoutData(simulate)
   simulate
     .argument('[scenario]', 'scenario file, JSON (default: the example)')
@@ -35,9 +31,7 @@ export function defineSimulate(
     .option('--json', 'print JSON: the endpoints, and the counters at the end')
     .option('--debug', 'print stack traces')
     .addHelpText('after', EXAMPLES)
-    .action(async (scenario: string | undefined, flags) => {
-      setExitCode(await simulateCommand(context, scenario, flags))
-    })
+    .action((scenario: string | undefined, flags) => simulateCommand(context, scenario, flags))
 }
 
 type SimulateFlags = {
@@ -47,16 +41,16 @@ type SimulateFlags = {
   readonly json?: boolean
 }
 
-/** Runs the simulator until it is stopped, and returns the exit code. */
+/** Runs the simulator until it is stopped. */
 async function simulateCommand(
   context: CliContext,
   file: string | undefined,
   flags: SimulateFlags,
-): Promise<number> {
+): Promise<void> {
   const { EXAMPLE_FILE, readScenario } = await import('../simulator/scenario.ts')
   if (flags.example === true) {
     context.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
-    return 0
+    return
   }
   const say = (text: string) => void context.stdout.write(`${text}\n`)
   const width = widthOf(context, context.stdout)
@@ -78,7 +72,6 @@ async function simulateCommand(
   )
   await simulator.close()
   stopped.dispose()
-  return 0
 }
 
 function portsOf({ smtpPort, dnsPort }: SimulateFlags): Pick<Scenario, 'smtpPort' | 'dnsPort'> {

@@ -22,7 +22,7 @@ type Input = {
  * Runs `ev __complete`: prints `files`, `folders`, or `words` followed by the words, one per line
  * with its description behind a tab.
  */
-export async function completeCommand(context: CliContext, input: Input): Promise<number> {
+export async function completeCommand(context: CliContext, input: Input): Promise<void> {
   const [marked = '', ...before] = input.words
   const current = marked.replace(/^=/, '')
   const offer = await findOffer(context, { ...input, words: before }, current)
@@ -31,7 +31,6 @@ export async function completeCommand(context: CliContext, input: Input): Promis
       ? [offer]
       : ['words', ...offer.filter(({ word }) => word.startsWith(current)).map(lineOf)]
   context.stdout.write(lines.map(line => `${line}\n`).join(''))
-  return 0
 }
 
 const lineOf = ({ word, help }: Candidate) =>

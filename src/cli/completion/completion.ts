@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
 
 const EXAMPLES = `
@@ -12,18 +12,13 @@ Examples:
 Add the line for your shell to its startup file: ~/.bashrc, ~/.zshrc (after compinit), ~/.config/fish/config.fish, or
 $PROFILE of PowerShell.`
 
-export function defineCompletion(
-  completion: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineCompletion(completion: Command, context: CliContext): void {
   worksWithoutData(completion)
   completion
     .addArgument(new Argument('<shell>', 'shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action((shell: keyof typeof SCRIPTS) => {
       context.stdout.write(SCRIPTS[shell])
-      setExitCode(0)
     })
 }
 

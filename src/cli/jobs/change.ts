@@ -43,7 +43,7 @@ async function resumeCommand(context: CliContext, id: string, flags: JobFlags): 
   return 0
 }
 
-export function addFinish(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addFinish(jobs: Command, context: CliContext): void {
   const finish = jobs
     .command('finish')
     .description('finish a job now: waiting rows get their current result')
@@ -52,14 +52,12 @@ export function addFinish(jobs: Command, context: CliContext, setExitCode: SetEx
       'after',
       '\nExamples:\n  ev jobs finish job_4kq2\n\nRows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is\nunknown. Rows in flight end normally.',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await finishCommand(context, id, flags))
-    })
+    .action((id: string, flags) => finishCommand(context, id, flags))
   addSettings(finish, context, DATA_SETTINGS)
   worksOnService(finish)
 }
 
-async function finishCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+async function finishCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
   const changed = await (await openJobs(context, flags)).finish(id)
   const { job } = changed
   const waiting = pluralize(job.total - job.done, 'row')
@@ -68,7 +66,6 @@ async function finishCommand(context: CliContext, id: string, flags: JobFlags): 
       ? `${job.job_id} is already completed.`
       : `Finishing ${job.job_id}: ${waiting} without a result. ${finishText(changed)}`
   printText(context, `${text}\n`)
-  return 0
 }
 
 function finishText({ job, isRunning }: ChangedJob): string {
@@ -79,20 +76,18 @@ function finishText({ job, isRunning }: ChangedJob): string {
 
 const doneOf = ({ done, total }: JobView) => `${formatNumber(done)} of ${formatNumber(total)}`
 
-export function addCancel(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addCancel(jobs: Command, context: CliContext): void {
   const cancel = jobs
     .command('cancel')
     .description('cancel a job')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await cancelCommand(context, id, flags))
-    })
+    .action((id: string, flags) => cancelCommand(context, id, flags))
   addSettings(cancel, context, DATA_SETTINGS)
   worksOnService(cancel)
 }
 
-async function cancelCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+async function cancelCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
   const { job, isRunning } = await (await openJobs(context, flags)).cancel(id)
   const stops = isOfService(job)
     ? ' The service stops working on it within seconds.'
@@ -101,10 +96,9 @@ async function cancelCommand(context: CliContext, id: string, flags: JobFlags): 
     context,
     `Cancelled ${job.job_id}: ${doneOf(job)} rows were finished.${isRunning ? stops : ''}\n`,
   )
-  return 0
 }
 
-export function addDelete(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addDelete(jobs: Command, context: CliContext): void {
   const remove = jobs
     .command('delete')
     .description('delete a job and its addresses; output files are kept')
@@ -114,19 +108,16 @@ export function addDelete(jobs: Command, context: CliContext, setExitCode: SetEx
       'after',
       '\nExamples:\n  ev jobs delete job_4kq2\n\nCached answers of mail servers are kept until they expire. "ev purge --all" deletes them.',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await deleteCommand(context, id, flags))
-    })
+    .action((id: string, flags) => deleteCommand(context, id, flags))
   addSettings(remove, context, DATA_SETTINGS)
   worksOnService(remove)
 }
 
-async function deleteCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+async function deleteCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
   const backend = await openJobs(context, flags)
   const { job_id: jobId, total } = await backend.get(id)
   const rows = pluralize(total, 'row')
   await confirm(context, flags, `delete ${jobId} and its ${rows}`)
   await backend.delete(jobId)
   printText(context, `Deleted ${jobId} with its ${rows}.\n`)
-  return 0
 }

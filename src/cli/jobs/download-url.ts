@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Format } from '../bulk/row-text.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import {
   checkVocabulary,
@@ -15,7 +15,7 @@ import { printJson, printMessage } from '../print.ts'
 import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type JobFlags, openJobs } from './backend.ts'
 
-export function addDownloadUrl(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addDownloadUrl(jobs: Command, context: CliContext): void {
   const downloadUrl = jobs
     .command('download-url')
     .description('print a download URL of the results that works for 24 hours without an API key')
@@ -42,9 +42,7 @@ Examples:
 
 The base URL and the secret must be those of "ev serve".`,
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await downloadUrlCommand(context, id, flags))
-    })
+    .action((id: string, flags) => downloadUrlCommand(context, id, flags))
   addSettings(downloadUrl, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
   worksOnService(downloadUrl)
 }
@@ -63,7 +61,7 @@ async function downloadUrlCommand(
   context: CliContext,
   id: string,
   flags: DownloadUrlFlags,
-): Promise<number> {
+): Promise<void> {
   const { format, only, raw, deduplicate, vocabulary, partial, key, json } = flags
   checkVocabulary(vocabulary, format)
   const file = {
@@ -82,5 +80,4 @@ async function downloadUrlCommand(
     context.stdout.write(`${url}\n`)
     printMessage(context, 'note', note)
   }
-  return 0
 }

@@ -28,13 +28,13 @@ that you make here within seconds.`
 
 export function defineJobs(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   jobs.addHelpText('after', EXAMPLES)
-  addList(jobs, context, setExitCode)
-  addShow(jobs, context, setExitCode)
+  addList(jobs, context)
+  addShow(jobs, context)
   addResume(jobs, context, setExitCode)
-  addFinish(jobs, context, setExitCode)
-  addCancel(jobs, context, setExitCode)
-  addDelete(jobs, context, setExitCode)
-  addDownloadUrl(jobs, context, setExitCode)
-  addReverify(jobs, context, setExitCode)
-  addChanges(jobs, context, setExitCode)
+  addFinish(jobs, context)
+  addCancel(jobs, context)
+  addDelete(jobs, context)
+  addDownloadUrl(jobs, context)
+  addReverify(jobs, context)
+  addChanges(jobs, context)
 }

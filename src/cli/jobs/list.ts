@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { formatNumber, pluralize } from '../../platform/format.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { metadataOption, parseInteger, parseMetadataFlags } from '../flag-values.ts'
 import { noSuchCommand } from '../help.ts'
@@ -11,7 +11,7 @@ import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 import { type JobFlags, openJobs } from './backend.ts'
 
-export function addList(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addList(jobs: Command, context: CliContext): void {
   const list = jobs
     .command('list', { isDefault: true })
     .description('list all jobs, newest first')
@@ -25,7 +25,7 @@ export function addList(jobs: Command, context: CliContext, setExitCode: SetExit
     )
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
-      setExitCode(await listCommand(context, flags))
+      await listCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
@@ -36,7 +36,7 @@ type ListFlags = JobFlags & {
   readonly metadata?: readonly string[]
 }
 
-async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: ListFlags): Promise<void> {
   const max = parseInteger('--limit', flags.limit ?? `${JOBS_MAX}`, [1, JOBS_MAX])
   const metadata = parseMetadataFlags(flags.metadata)
   const backend = await openJobs(context, flags)
@@ -51,7 +51,6 @@ async function listCommand(context: CliContext, flags: ListFlags): Promise<numbe
       printMessage(context, 'note', `${left} not shown.`)
     }
   }
-  return 0
 }
 
 const COLUMNS: readonly Column[] = [

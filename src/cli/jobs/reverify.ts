@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { parseClasses, parseInteger } from '../flag-values.ts'
 import { printJson, printMessage, printText } from '../print.ts'
@@ -12,7 +12,7 @@ import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 import { type JobFlags, openJobs } from './backend.ts'
 
-export function addReverify(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addReverify(jobs: Command, context: CliContext): void {
   const reverify = jobs
     .command('reverify')
     .description('re-verify a finished list of the service, as a new job')
@@ -23,9 +23,7 @@ export function addReverify(jobs: Command, context: CliContext, setExitCode: Set
       'after',
       '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match an option are re-verified without cached results, and the others keep their result. Without options, all rows are re-verified.',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await reverifyCommand(context, id, flags))
-    })
+    .action((id: string, flags) => reverifyCommand(context, id, flags))
   addSettings(reverify, context, DATA_SETTINGS)
   worksOnService(reverify)
 }
@@ -39,7 +37,7 @@ async function reverifyCommand(
   context: CliContext,
   id: string,
   flags: SelectionFlags,
-): Promise<number> {
+): Promise<void> {
   const selection = readSelection(flags)
   const backend = await openJobs(context, flags)
   const { job, previousId, isRunning } = await backend.reverify(id, selection)
@@ -49,7 +47,6 @@ async function reverifyCommand(
     `Created ${job.job_id}, which re-verifies ${rows} of ${previousId}. ` +
       `${isRunning ? 'The service starts it within seconds.' : 'The next "ev serve" starts it.'}\n`,
   )
-  return 0
 }
 
 const readSelection = ({ only, olderThan }: SelectionFlags): Selection => ({
@@ -59,7 +56,7 @@ const readSelection = ({ only, olderThan }: SelectionFlags): Selection => ({
     : { olderThanDays: parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]) }),
 })
 
-export function addChanges(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addChanges(jobs: Command, context: CliContext): void {
   const changes = jobs
     .command('changes')
     .description('show what changed in a re-verified list')
@@ -70,9 +67,7 @@ export function addChanges(jobs: Command, context: CliContext, setExitCode: SetE
       'after',
       '\nExamples:\n  ev jobs changes job_8m3x\n  ev jobs changes job_8m3x --json --limit 1000',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await changesCommand(context, id, flags))
-    })
+    .action((id: string, flags) => changesCommand(context, id, flags))
   addSettings(changes, context, DATA_SETTINGS)
   worksOnService(changes)
 }
@@ -83,16 +78,11 @@ type ChangesFlags = JobFlags & { readonly limit?: string }
 const LIMIT = 50
 const LIMIT_MAX = 100_000
 
-async function changesCommand(
-  context: CliContext,
-  id: string,
-  flags: ChangesFlags,
-): Promise<number> {
+async function changesCommand(context: CliContext, id: string, flags: ChangesFlags): Promise<void> {
   const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
   const changes = await (await openJobs(context, flags)).changes(id, max)
   if (flags.json) printJson(context, changes)
   else printChanges(context, changes)
-  return 0
 }
 
 function printChanges(

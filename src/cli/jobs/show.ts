@@ -3,7 +3,7 @@ import { CLASSES } from '../../engine/verdict/reason.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { formatDuration, formatEstimate, formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { printJson, timeText } from '../print.ts'
 import { isActive, isOfService, type JobView, type ShownJob } from '../remote/jobs.ts'
@@ -12,28 +12,25 @@ import { keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
 import { type JobFlags, openJobs } from './backend.ts'
 
-export function addShow(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addShow(jobs: Command, context: CliContext): void {
   const show = jobs
     .command('show')
     .description('show the status of a job and what it is waiting for')
     .argument('<id>', 'ID of the job, or a unique prefix')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
-    .action(async (id: string, flags) => {
-      setExitCode(await showCommand(context, id, flags))
-    })
+    .action((id: string, flags) => showCommand(context, id, flags))
   addSettings(show, context, DATA_SETTINGS)
   worksOnService(show)
 }
 
-async function showCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+async function showCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
   const shown = await (await openJobs(context, flags)).show(id)
   if (flags.json) {
     const { job, queued, inFlight, waiting, secondsLeft } = shown
     const rest = { queued, in_flight: inFlight, waiting, seconds_left: secondsLeft }
     printJson(context, { ...job, ...rest })
   } else context.stdout.write(text(context, shown))
-  return 0
 }
 
 function text(context: CliContext, shown: ShownJob): string {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { Command } from 'commander'
 import { EvError, errorMessage } from '../../platform/error.ts'
-import { type CliContext, inCwd, type SetExitCode } from '../context.ts'
+import { type CliContext, inCwd } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
 import { collect } from '../flag-values.ts'
 import { printJson, printMessage } from '../print.ts'
@@ -28,11 +28,7 @@ The list has a column with addresses and a column "truth": exists or missing. A 
 from stdin, one per line, and writes CSV or JSON lines with the columns email and class, or in the
 words of another service.`
 
-export function defineMeasure(
-  measure: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function defineMeasure(measure: Command, context: CliContext): void {
   worksWithoutData(measure)
   measure
     .argument('<file>', 'list of addresses with their truth')
@@ -51,9 +47,7 @@ export function defineMeasure(
     .option('-o, --output <file>', 'write a page to publish: .md or .html')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
-    .action(async (file: string, flags) => {
-      setExitCode(await measureCommand(context, file, flags))
-    })
+    .action((file: string, flags) => measureCommand(context, file, flags))
   addSettings(measure, context)
 }
 
@@ -67,12 +61,12 @@ type MeasureFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Measures each tool, writes the page and returns the exit code. */
+/** Measures each tool and writes the page. */
 async function measureCommand(
   context: CliContext,
   file: string,
   flags: MeasureFlags,
-): Promise<number> {
+): Promise<void> {
   const { parseTool } = await import('./tool.ts')
   const sources = [
     ...(flags.tool ?? []).map(value => parseTool('--tool', value)),
@@ -104,7 +98,6 @@ async function measureCommand(
   }
   if (flags.json) printJson(context, toObject(measurement))
   else printTables(context, measurement)
-  return 0
 }
 
 const PAGES: Readonly<Record<string, (measurement: Measurement) => string>> = {

@@ -65,8 +65,8 @@ const CLOSING_MS = 3 * SECOND
 /** Service managers must allow this time before they kill the process. */
 export const STOP_MS_MAX = GRACE_MS + CLOSING_MS
 
-/** Runs the service until a signal to stop, and returns the exit code. */
-export async function runService(context: CliContext, flags: ServeFlags): Promise<number> {
+/** Runs the service until a signal to stop. */
+export async function runService(context: CliContext, flags: ServeFlags): Promise<void> {
   const config = readConfig(context, flags)
   checkWorkSetting(config)
   const address = listenAddress(config)
@@ -90,7 +90,6 @@ export async function runService(context: CliContext, flags: ServeFlags): Promis
       flags,
       log,
     })
-    return 0
   } finally {
     lock.release()
     log.flush()

@@ -28,8 +28,8 @@ type WorkerFlags = { readonly [setting: string]: unknown }
 /** How long releasing the claims may take. By then, other members notice a missing member too. */
 export const STOP_MS_MAX = 15 * SECOND
 
-/** Runs a worker until a signal to stop, and returns the exit code. */
-export async function runWorker(context: CliContext, flags: WorkerFlags): Promise<number> {
+/** Runs a worker until a signal to stop. */
+export async function runWorker(context: CliContext, flags: WorkerFlags): Promise<void> {
   const config = readConfig(context, flags)
   if (!isShared(config)) throw notShared(config)
   const lists = openLists(listFiles(config))
@@ -38,7 +38,6 @@ export async function runWorker(context: CliContext, flags: WorkerFlags): Promis
   try {
     redirectConsole(context, log)
     await work({ context, config, lists, flags, log })
-    return 0
   } finally {
     log.flush()
     removeFaultListeners()

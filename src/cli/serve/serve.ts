@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
 import { addSettings } from '../settings.ts'
 
@@ -25,11 +25,11 @@ to the log. Credentials are sent over TLS only: EV_NOTIFY_SMTP=smtps://user:pass
 SIGTERM or Ctrl-C stops the service after it has answered the requests in flight; a second signal stops it at once.
 SIGHUP reloads custom lists, operators and certificates.`
 
-export function defineServe(serve: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineServe(serve: Command, context: CliContext): void {
   worksWithoutData(serve)
   serve.addHelpText('after', EXAMPLES).action(async flags => {
     const { runService } = await import('./run-service.ts')
-    setExitCode(await runService(context, flags))
+    await runService(context, flags)
   })
   addSettings(
     serve,

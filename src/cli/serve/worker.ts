@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { ENGINE_SETTINGS } from '../../config/settings.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksWithoutData } from '../ev-command.ts'
 import { addSettings } from '../settings.ts'
 
@@ -17,11 +17,11 @@ directory is set, it must be the same as that of the service.
 SIGTERM or Ctrl-C stops the worker within 15 seconds, and other workers take over its items; a second signal stops it at
 once. SIGHUP reloads custom lists and operators.`
 
-export function defineWorker(worker: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function defineWorker(worker: Command, context: CliContext): void {
   worksWithoutData(worker)
   worker.addHelpText('after', EXAMPLES).action(async flags => {
     const { runWorker } = await import('./run-worker.ts')
-    setExitCode(await runWorker(context, flags))
+    await runWorker(context, flags)
   })
   addSettings(worker, context, [
     ...ENGINE_SETTINGS.map(one => one.key),

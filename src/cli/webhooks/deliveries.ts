@@ -4,7 +4,7 @@ import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { parseInteger } from '../flag-values.ts'
 import { printJson, timeText } from '../print.ts'
@@ -15,11 +15,7 @@ import { widthOf, wrapLines } from '../width.ts'
 import { isDeliveryId, openWebhooks, type WebhookFlags } from './backend.ts'
 import { eventsText } from './print.ts'
 
-export function addDeliveries(
-  webhooks: Command,
-  context: CliContext,
-  setExitCode: SetExitCode,
-): void {
+export function addDeliveries(webhooks: Command, context: CliContext): void {
   const deliveries = webhooks
     .command('deliveries')
     .description('list deliveries to a webhook, or show one with its attempts')
@@ -45,9 +41,9 @@ Examples:
   ev webhooks deliveries wh_4kq2 --status failed --limit 100
   ev webhooks deliveries dlv_7ab1`,
     )
-    .action(async (id: string, delivery: string | undefined, flags) => {
-      setExitCode(await deliveriesCommand(context, id, delivery, flags))
-    })
+    .action((id: string, delivery: string | undefined, flags) =>
+      deliveriesCommand(context, id, delivery, flags),
+    )
   addSettings(deliveries, context, DATA_SETTINGS)
   worksOnService(deliveries)
 }
@@ -64,7 +60,7 @@ async function deliveriesCommand(
   id: string,
   delivery: string | undefined,
   flags: DeliveriesFlags,
-): Promise<number> {
+): Promise<void> {
   if (delivery !== undefined)
     return showDelivery(context, { webhookId: id, deliveryId: delivery }, flags)
   if (isDeliveryId(id)) return showDelivery(context, { webhookId: null, deliveryId: id }, flags)
@@ -75,7 +71,7 @@ async function listDeliveries(
   context: CliContext,
   id: string,
   flags: DeliveriesFlags,
-): Promise<number> {
+): Promise<void> {
   const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
   const filters = {
     ...(flags.status === undefined ? {} : { status: flags.status }),
@@ -94,18 +90,16 @@ async function listDeliveries(
     const text = rows.length === 0 ? '' : `${table(COLUMNS, rows.map(rowOf), width)}\n`
     context.stdout.write(`${text}${wrapLines(logNotes(log), width)}`)
   }
-  return 0
 }
 
 async function showDelivery(
   context: CliContext,
   target: DeliveryTarget,
   flags: DeliveriesFlags,
-): Promise<number> {
+): Promise<void> {
   const { webhook, delivery } = await (await openWebhooks(context, flags)).delivery(target)
   if (flags.json) printJson(context, delivery)
   else context.stdout.write(deliveryText(delivery, webhook, widthOf(context, context.stdout)))
-  return 0
 }
 
 const LIMIT = 20

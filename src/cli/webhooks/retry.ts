@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { EvError } from '../../platform/error.ts'
 import { pluralize } from '../../platform/format.ts'
-import type { CliContext, SetExitCode } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { worksOnService } from '../ev-command.ts'
 import { parseSince } from '../flag-values.ts'
 import { printJson, printText } from '../print.ts'
@@ -12,7 +12,7 @@ import { urlText } from './print.ts'
 
 type RetryFlags = WebhookFlags & { readonly since?: string }
 
-export function addRetry(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addRetry(webhooks: Command, context: CliContext): void {
   const retry = webhooks
     .command('retry')
     .description('retry a delivery, with up to six new attempts')
@@ -27,9 +27,9 @@ Examples:
   ev webhooks retry dlv_7ab1
   ev webhooks retry --since 2d wh_4kq2`,
     )
-    .action(async (id: string, delivery: string | undefined, flags) => {
-      setExitCode(await retryCommand(context, id, delivery, flags))
-    })
+    .action((id: string, delivery: string | undefined, flags) =>
+      retryCommand(context, id, delivery, flags),
+    )
   addSettings(retry, context, DATA_SETTINGS)
   worksOnService(retry)
 }
@@ -39,7 +39,7 @@ async function retryCommand(
   target: string,
   delivery: string | undefined,
   flags: RetryFlags,
-): Promise<number> {
+): Promise<void> {
   if (flags.since !== undefined) {
     if (delivery === undefined && !isDeliveryId(target))
       return recoverCommand(context, target, flags)
@@ -61,7 +61,7 @@ async function retryOne(
   context: CliContext,
   target: DeliveryTarget,
   flags: RetryFlags,
-): Promise<number> {
+): Promise<void> {
   const backend = await openWebhooks(context, flags)
   const { webhook, delivery } = await backend.retry(target)
   if (flags.json) printJson(context, delivery)
@@ -69,10 +69,9 @@ async function retryOne(
     const what = `${delivery.id} (${delivery.event}) to ${urlText(webhook)}`
     printText(context, `${what} will be sent again${await whenSent(backend)}\n`)
   }
-  return 0
 }
 
-export function addRecover(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+export function addRecover(webhooks: Command, context: CliContext): void {
   const recover = webhooks
     .command('recover')
     .description('retry all deliveries that failed since a time')
@@ -83,15 +82,13 @@ export function addRecover(webhooks: Command, context: CliContext, setExitCode: 
     )
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
-    .action(async (id: string, flags) => {
-      setExitCode(await recoverCommand(context, id, flags))
-    })
+    .action((id: string, flags) => recoverCommand(context, id, flags))
   addSettings(recover, context, DATA_SETTINGS)
   worksOnService(recover)
 }
 
-/** Runs `ev webhooks recover` and `ev webhooks retry --since`, and returns the exit code. */
-async function recoverCommand(context: CliContext, id: string, flags: RetryFlags): Promise<number> {
+/** Runs `ev webhooks recover` and `ev webhooks retry --since`. */
+async function recoverCommand(context: CliContext, id: string, flags: RetryFlags): Promise<void> {
   const since = parseSince(flags.since ?? '', context.clock.now())
   const backend = await openWebhooks(context, flags)
   const webhook = await backend.get(id)
@@ -102,7 +99,6 @@ async function recoverCommand(context: CliContext, id: string, flags: RetryFlags
     const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
     printText(context, `${what} will be sent again${await whenSent(backend)}\n`)
   }
-  return 0
 }
 
 /** Returns the end of the sentence. */

@@ -50,34 +50,27 @@ export function defineWebhooks(
   setExitCode: SetExitCode,
 ): void {
   webhooks.addHelpText('after', EXAMPLES)
-  addList(webhooks, context, setExitCode)
-  addShow(webhooks, context, setExitCode)
-  addCreate(webhooks, context, setExitCode)
-  addChange(webhooks, context, setExitCode)
+  addList(webhooks, context)
+  addShow(webhooks, context)
+  addCreate(webhooks, context)
+  addChange(webhooks, context)
   addTest(webhooks, context, setExitCode)
-  addDeliveries(webhooks, context, setExitCode)
-  addRetry(webhooks, context, setExitCode)
-  addRecover(webhooks, context, setExitCode)
-  addRotate(webhooks, context, setExitCode)
+  addDeliveries(webhooks, context)
+  addRetry(webhooks, context)
+  addRecover(webhooks, context)
+  addRotate(webhooks, context)
+  addSwitch(webhooks, context, 'enable', 'enable a webhook and send its pending deliveries')
   addSwitch(
     webhooks,
     context,
-    setExitCode,
-    'enable',
-    'enable a webhook and send its pending deliveries',
-  )
-  addSwitch(
-    webhooks,
-    context,
-    setExitCode,
     'disable',
     'disable a webhook; pending deliveries wait for up to a week',
   )
-  addDelete(webhooks, context, setExitCode)
+  addDelete(webhooks, context)
   addListen(webhooks, context, setExitCode)
 }
 
-function addList(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addList(webhooks: Command, context: CliContext): void {
   const list = webhooks
     .command('list', { isDefault: true })
     .description('list all webhooks, oldest first')
@@ -87,13 +80,13 @@ function addList(webhooks: Command, context: CliContext, setExitCode: SetExitCod
     .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
-      setExitCode(await listCommand(context, flags))
+      await listCommand(context, flags)
     })
   addSettings(list, context, DATA_SETTINGS)
   worksOnService(list)
 }
 
-async function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
+async function listCommand(context: CliContext, flags: WebhookFlags): Promise<void> {
   const webhooks = await (await openWebhooks(context, flags)).list(flags.account)
   if (flags.json) printJson(context, webhooks.map(webhookObject))
   else if (webhooks.length === 0) {
@@ -102,28 +95,24 @@ async function listCommand(context: CliContext, flags: WebhookFlags): Promise<nu
       'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
     )
   } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))
-  return 0
 }
 
-function addShow(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addShow(webhooks: Command, context: CliContext): void {
   const show = webhooks
     .command('show')
     .description('show a webhook')
     .argument('<webhook>', 'ID of the webhook')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await showCommand(context, id, flags))
-    })
+    .action((id: string, flags) => showCommand(context, id, flags))
   addSettings(show, context, DATA_SETTINGS)
   worksOnService(show)
 }
 
-async function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<number> {
+async function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<void> {
   const webhook = await (await openWebhooks(context, flags)).get(id)
   if (flags.json) printJson(context, webhookObject(webhook))
   else context.stdout.write(webhookText(context, webhook))
-  return 0
 }
 
 type CreateFlags = WebhookFlags & {
@@ -134,7 +123,7 @@ type CreateFlags = WebhookFlags & {
   readonly inactive?: boolean
 }
 
-function addCreate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addCreate(webhooks: Command, context: CliContext): void {
   const create = webhooks
     .command('create')
     .description('create a webhook and show its secret once')
@@ -155,9 +144,7 @@ Examples:
 
 Events: ${EVENT_KINDS.join(', ')}.`,
     )
-    .action(async flags => {
-      setExitCode(await createCommand(context, flags))
-    })
+    .action(flags => createCommand(context, flags))
   addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
   worksOnService(create)
 }
@@ -169,7 +156,7 @@ const headerOption = () =>
     'custom header to send, as "Name: value"; repeat it for several',
   ).argParser(collect)
 
-async function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+async function createCommand(context: CliContext, flags: CreateFlags): Promise<void> {
   const input: NewWebhook = {
     url: flags.url,
     events: parseEvents(flags.events),
@@ -181,7 +168,6 @@ async function createCommand(context: CliContext, flags: CreateFlags): Promise<n
   const { webhook, secret } = await backend.create(input, flags.account)
   if (flags.json) printJson(context, newSecretObject(webhook, secret))
   else printText(context, newSecretText(webhook, secret))
-  return 0
 }
 
 /** Parses headers in the form of curl: `Name: value`. */
@@ -225,7 +211,7 @@ type ChangeFlags = WebhookFlags & {
   readonly removeHeader?: readonly string[]
 }
 
-function addChange(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addChange(webhooks: Command, context: CliContext): void {
   const change = webhooks
     .command('change')
     .description('change the URL, events, description or headers of a webhook')
@@ -253,19 +239,16 @@ Examples:
 
 Header values are stored encrypted and are not shown.`,
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await changeCommand(context, id, flags))
-    })
+    .action((id: string, flags) => changeCommand(context, id, flags))
   addSettings(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
   worksOnService(change)
 }
 
-async function changeCommand(context: CliContext, id: string, flags: ChangeFlags): Promise<number> {
+async function changeCommand(context: CliContext, id: string, flags: ChangeFlags): Promise<void> {
   const patch = parseChange(flags)
   const webhook = await (await openWebhooks(context, flags)).update(id, patch)
   if (flags.json) printJson(context, webhookObject(webhook))
   else context.stdout.write(webhookText(context, webhook))
-  return 0
 }
 
 function parseChange({
@@ -292,7 +275,7 @@ function parseChange({
 
 type RotateFlags = WebhookFlags & { readonly grace?: string }
 
-function addRotate(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addRotate(webhooks: Command, context: CliContext): void {
   const rotate = webhooks
     .command('rotate')
     .description('issue a new secret; both secrets sign during the grace period')
@@ -303,14 +286,12 @@ function addRotate(webhooks: Command, context: CliContext, setExitCode: SetExitC
       'after',
       '\nExamples:\n  ev webhooks rotate wh_4kq2\n  ev webhooks rotate wh_4kq2 --grace 0',
     )
-    .action(async (id: string, flags) => {
-      setExitCode(await rotateCommand(context, id, flags))
-    })
+    .action((id: string, flags) => rotateCommand(context, id, flags))
   addSettings(rotate, context, SECRET_SETTINGS)
   worksOnService(rotate)
 }
 
-async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<number> {
+async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<void> {
   const graceMs = parseGrace(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
   const backend = await openWebhooks(context, flags)
   const { webhook, secret, previousExpiresAt } = await backend.rotate(id, graceMs)
@@ -322,13 +303,11 @@ async function rotateCommand(context: CliContext, id: string, flags: RotateFlags
         : `also signs webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature uses only the new one`
     printText(context, `${newSecretText(webhook, secret)}The old secret ${end}.\n`)
   }
-  return 0
 }
 
 function addSwitch(
   webhooks: Command,
   context: CliContext,
-  setExitCode: SetExitCode,
   name: 'enable' | 'disable',
   description: string,
 ): void {
@@ -338,9 +317,7 @@ function addSwitch(
     .argument('<webhook>', 'ID of the webhook')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
-    .action(async (id: string, flags) => {
-      setExitCode(await switchCommand(context, id, name === 'enable', flags))
-    })
+    .action((id: string, flags) => switchCommand(context, id, name === 'enable', flags))
   addSettings(command, context, DATA_SETTINGS)
   worksOnService(command)
 }
@@ -350,7 +327,7 @@ async function switchCommand(
   id: string,
   active: boolean,
   flags: WebhookFlags,
-): Promise<number> {
+): Promise<void> {
   const webhook = await (await openWebhooks(context, flags)).setActive(id, active)
   if (flags.json) printJson(context, webhookObject(webhook))
   else {
@@ -359,28 +336,21 @@ async function switchCommand(
       : 'is disabled. Nothing is sent to it, and new events are not stored for it'
     printText(context, `Webhook ${id} to ${urlText(webhook)} ${state}.\n`)
   }
-  return 0
 }
 
-function addDelete(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
+function addDelete(webhooks: Command, context: CliContext): void {
   const remove = webhooks
     .command('delete')
     .description('delete a webhook and its pending deliveries')
     .argument('<webhook>', 'ID of the webhook')
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
-    .action(async (id: string, flags) => {
-      setExitCode(await deleteCommand(context, id, flags))
-    })
+    .action((id: string, flags) => deleteCommand(context, id, flags))
   addSettings(remove, context, DATA_SETTINGS)
   worksOnService(remove)
 }
 
-async function deleteCommand(
-  context: CliContext,
-  id: string,
-  flags: WebhookFlags,
-): Promise<number> {
+async function deleteCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<void> {
   const backend = await openWebhooks(context, flags)
   const webhook = await backend.get(id)
   await confirm(context, flags, `delete webhook ${id} to ${urlText(webhook)}`)
@@ -389,7 +359,6 @@ async function deleteCommand(
     context,
     `Deleted webhook ${id} to ${urlText(webhook)}. Nothing is sent to it anymore.\n`,
   )
-  return 0
 }
 
 function addListen(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
