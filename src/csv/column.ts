@@ -3,6 +3,7 @@ import {
   withoutFormula,
   withoutJson,
   withoutLabel,
+  withoutListMarker,
 } from '../engine/address/address.ts'
 import { isPlaceholder } from '../engine/address/placeholder.ts'
 import { findAddresses } from '../engine/address/several.ts'
@@ -18,15 +19,21 @@ export const holdsAddress = (cell: string): boolean =>
  */
 function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !AT.test(cell)) return false
-  const text = withoutLabel(unwrapItem(cell)).replace(/(?<![\s.,;])[\s.,;]+$/, '')
-  const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
-  return APPROXIMATE_ADDRESS.test(
-    inner
-      .trim()
-      .replace(/^mailto:/i, '')
-      .replace(/^(['"])(.*)\1$/, '$2'),
+  const text = withoutLabel(withoutListMarker(unwrapItem(cell))).replace(
+    /(?<![\s.,;])[\s.,;]+$/,
+    '',
   )
+  const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
+  const bare = inner
+    .trim()
+    .replace(/^mailto:/i, '')
+    .replace(/^(['"])(.*)\1$/, '$2')
+  return APPROXIMATE_ADDRESS.test(bare) || isLink(cell)
 }
+
+/** Whether a cell is a link to an address, of HTML or Markdown. */
+const isLink = (cell: string): boolean =>
+  /mailto:/i.test(cell) && cleanAddress(cell).address !== null
 
 /** An address has at most 254 octets (RFC 5321 §4.5.3.1.3); a display name may precede it. */
 const CELL_LENGTH_MAX = 1_000

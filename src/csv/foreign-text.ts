@@ -36,6 +36,12 @@ const FORMATS: readonly ForeignText[] = [
     message: 'The list is an LDIF file, which ev does not read. Export its entries as CSV.',
   },
   {
+    // A dump, perhaps after comments.
+    start: /^(?:--[^\n]*\n+)*(?:(?:insert|replace) into|create table|drop table|set \w+ ?=)\s/i,
+    message:
+      'The list is an SQL script, which ev does not read. Export the result of a query as CSV.',
+  },
+  {
     // RFC 4155
     start: /^From \S+ +(?:mon|tue|wed|thu|fri|sat|sun) [a-z]{3} /i,
     message:

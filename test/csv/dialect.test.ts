@@ -183,6 +183,11 @@ describe('the address column', () => {
     ],
     ['LDIF in base64', 'dn:: Y249w4Q=\nmail: ann@one.test\n', /an LDIF file/],
     [
+      'an SQL script',
+      "-- dump\n\nSET NAMES = 'utf8';\nINSERT INTO people (id, email) VALUES (1, 'ann@one.test');\n",
+      /an SQL script/,
+    ],
+    [
       'an mbox file',
       'From ann@one.test Mon Nov 16 10:00:00 2026\nFrom: <ann@one.test>\nSubject: hi, there\n\nHi\n',
       /an mbox file/,

@@ -249,8 +249,13 @@ describe('suggestions', () => {
     ["o'hara@a.test", null],
     ["ann'@a.test", null],
     ["'@a.test", null],
+    ['o’hara@a.test', "o'hara@a.test"],
+    ['ann–lee@a.test', 'ann-lee@a.test'],
+    ['аnn@a.test', 'ann@a.test'],
+    ['анна@a.test', null],
+    ['éva@a.test', null],
   ])(
-    'a quotation mark before an address is left out of the suggestion: %s',
+    'a name as a spreadsheet or a word processor writes it is corrected by the suggestion: %s',
     async (text, meant) => {
       const { verify } = createTestEngine()
       const { evidence } = await verify(text, { checkSmtp: false })

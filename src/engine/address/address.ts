@@ -130,6 +130,7 @@ const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['escapes', withoutEscapes],
   ['mailto:', withoutMailto],
   ['smtp:', text => text.replace(/^smtp:/i, '')], // Proxy addresses of directory exports.
+  ['list marker', withoutListMarker],
   ['label', withoutLabel],
   ['JSON', withoutJson],
   ['formula', withoutFormula],
@@ -138,6 +139,7 @@ const WRAPPINGS: readonly [note: string, unwrap: (text: string) => string][] = [
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
   ['wrapping quotes', withoutQuotes],
+  ['link', withoutLink],
 ]
 
 function unwrapOnce(text: string) {
@@ -181,17 +183,37 @@ const ENTITIES: Readonly<Record<string, string>> = {
 }
 const ESCAPE = /&(?:#(\d{1,5})|#x([\da-f]{1,4})|(amp|apos|commat|gt|lt|nbsp|quot));|_x000[AD]_/gi
 
-/** Removes `mailto:`, decodes percent-encoding and drops the headers after `?` (RFC 6068). */
+/**
+ * Removes `mailto:`, decodes percent-encoding and drops the headers after `?` (RFC 6068), and the text
+ * after `|`, as in links of Slack.
+ */
 function withoutMailto(text: string): string {
   const scheme = /^mailto:(?:\/\/)?/i.exec(text)?.[0]
   if (scheme === undefined) return text
-  const target = text.slice(scheme.length).split('?', 1)[0] ?? ''
+  const target = text.slice(scheme.length).split(/[?|]/, 1)[0] ?? ''
   try {
     return decodeURIComponent(target)
   } catch {
     return target // An invalid percent-encoding is kept as literal text.
   }
 }
+
+/**
+ * Returns the only address of a link without its fields, as HTML, Markdown and Outlook write it:
+ * `<a href="mailto:…">…</a>`, `[…](mailto:…)`, `ann@example.com<mailto:…>`.
+ */
+function withoutLink(text: string): string {
+  if (!/^.+mailto:/is.test(text)) return text
+  const [found, second] = findAddresses(text.replace(/\?[^\s"'<>()|]*|"/g, ' '))
+  return found === undefined || second !== undefined ? text : found.text
+}
+
+/** Removes the mark of a line in a pasted list: `- ann@example.com`, `1. ann@example.com`. */
+export function withoutListMarker(text: string): string {
+  return text.replace(LIST_MARKER, '')
+}
+
+const LIST_MARKER = /^(?:[-–—*•·‣◦▪●○→]|\d{1,4}[.)])\s+(?=\S)/
 
 /** Removes the brackets and the key around a text in JSON: `["a"`, `{"emails": ["a"`, `"email": "a"}`. */
 export function withoutJson(text: string): string {
@@ -257,7 +279,23 @@ function withoutTail(text: string): string {
 
 /** Removes quotation marks and brackets around the whole text, as left by CSV, SQL and people. */
 function withoutQuotes(text: string): string {
-  const pairs = ['""', "''", '“”', '„“', '‘’', '«»', '‹›', '``', '「」', '[]', '{}']
+  const pairs = [
+    '""',
+    "''",
+    '“”',
+    '„“',
+    '‘’',
+    '«»',
+    '‹›',
+    '``',
+    '「」',
+    '『』',
+    '【】',
+    '〈〉',
+    '《》',
+    '[]',
+    '{}',
+  ]
   const found = pairs.map(pair => inside(text, pair.charAt(0), pair.charAt(1)))
   return found.find(inner => inner !== text) ?? text
 }

@@ -1,5 +1,7 @@
+import { domainToUnicode } from 'node:url'
 import { type Address, cleanAddress, isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
+import { replaceLookAlikes } from './look-alikes.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
 import { findAddresses } from './several.ts'
 import { domainNamed, guessedTypo, isImitation, knownProviderDomains, listedTypo } from './typo.ts'
@@ -34,9 +36,22 @@ function findSuggestion({ ascii, kind }: Domain): Suggestion | null {
   const listed = listedTypo(ascii)
   if (listed !== null) return { domain: listed, sure: true, isImitation: true }
   if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
+  const lookAlike = ascii.includes('xn--') ? findLookAlike(domainToUnicode(ascii)) : null
+  if (lookAlike !== null) return lookAlike
   const guessed = guessedTypo(ascii) ?? withCorrectedTld(ascii)
   if (guessed === null) return null
   return { domain: guessed, sure: false, isImitation: isImitation(ascii, guessed) }
+}
+
+/**
+ * Returns the provider that an international name looks like: surely, if only its letters are of
+ * another alphabet (`gmаil.com` with a Cyrillic а), and else perhaps (`gmàil.com`).
+ */
+function findLookAlike(name: string): Suggestion | null {
+  const same = replaceLookAlikes(name)
+  const plain = same.normalize('NFKD').replace(/\p{M}/gu, '')
+  if (!REAL_PROVIDERS.has(plain)) return null
+  return { domain: plain, sure: same === plain, isImitation: true }
 }
 
 /** Returns the name with the intended ending, if its own ending does not exist. */
@@ -52,30 +67,34 @@ function withCorrectedTld(name: string): string | null {
 }
 
 /**
- * Returns the address without the quotation mark before it; null if there is none. A spreadsheet
- * marks a cell as text with an apostrophe, which the grammar allows (RFC 5322 §3.2.3), and so it
- * does curly quotes (RFC 6531 §3.3), but people do not.
+ * Returns the address with the name that was probably intended; null if it is as expected. A
+ * spreadsheet marks a cell as text with an apostrophe, which the grammar allows (RFC 5322 §3.2.3), and
+ * so it does curly quotes and other look-alikes of ASCII (RFC 6531 §3.3), but people do not.
  */
-export function removeLeadingQuote({ text }: Address): Address | null {
+export function correctLocal({ text }: Address): Address | null {
   const [quote] = LEADING_QUOTE.exec(text) ?? ['']
-  if (quote === '') return null
-  const address = parseAddress(text.slice(quote.length).replace(CLOSING_QUOTE, ''))
-  return isFault(address) ? null : address
+  const unquoted = quote === '' ? text : text.slice(quote.length).replace(CLOSING_QUOTE, '')
+  const at = unquoted.lastIndexOf('@')
+  const local = replaceLookAlikes(unquoted.slice(0, at))
+  const corrected = ASCII.test(local) ? local + unquoted.slice(at) : unquoted
+  const address = corrected === text ? null : parseAddress(corrected)
+  return address === null || isFault(address) ? null : address
 }
 
+const ASCII = /^[\x20-\x7E]*$/
 const LEADING_QUOTE = /^['`´‘’‚‛“”„‟«»‹›′]+/
 const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
 
 /**
- * Returns the intended address of a text with an obvious syntax error, a listed typo or a quotation
- * mark before it, which needs no DNS; else null. `address` is the text as the caller parsed it.
+ * Returns the intended address of a text with an obvious syntax error, a listed typo, a quotation mark
+ * before it or look-alikes of ASCII in its name, which needs no DNS; else null. `address` is the text as the caller parsed it.
  */
 export function suggestAddress(text: string, address = parseAddress(text)): string | null {
   if (isFault(address)) return suggestForSyntaxError(text)
-  const unquoted = removeLeadingQuote(address)
+  const corrected = correctLocal(address)
   const intended = suggestDomain(address.domain)
-  if (!intended?.sure) return unquoted?.text ?? null
-  return `${(unquoted ?? address).local}@${intended.domain}`
+  if (!intended?.sure) return corrected?.text ?? null
+  return `${(corrected ?? address).local}@${intended.domain}`
 }
 
 /** Returns the intended address of a text with an obvious syntax error; else null. */
@@ -93,8 +112,10 @@ const REPAIRED_LENGTH_MAX = 128
 /** Repairs an invalid address: a missing dot or @, a comma for a dot, an extra mark; else null. */
 function repairAddress(text: string): string | null {
   if (text.length > REPAIRED_LENGTH_MAX || findAddresses(text).length > 1) return null
-  const withAt = decodeAtAndDot(cleanAddress(text).text).replace(/@+$/, '')
-  const [local, ...rest] = withAt.includes('@') ? withAt.split(/@+/) : splitWithoutAt(withAt)
+  const withAt = decodeAtAndDot(cleanAddress(replaceLookAlikes(text)).text).replace(/@+$/, '')
+  const [local, ...parts] = withAt.includes('@') ? withAt.split(/@+/) : splitWithoutAt(withAt)
+  // A form that appends the domain makes `ann@a.com@a.com`.
+  const rest = new Set(parts).size === 1 ? parts.slice(0, 1) : parts
   if (local === undefined || rest.length === 0) return null
   // A second @ is taken for a dot only before an ending: `ann@gmail@com`, not `ann@a.com@b.com`.
   if (rest.length > 1 && !/^[\p{L}\d-]+(?:\.co)?\.[a-z]+$/u.test(rest.join('.'))) return null
@@ -137,6 +158,7 @@ function repairDomain(domain: string): string {
   const name = domain
     .toLowerCase()
     .replace(/\s+/g, '')
+    .replace(/^https?[:/]+/, '')
     .replace(/^[^\p{L}\d[]+|[^\p{L}\d\]]+$/gu, '')
     .replace(/[.,;:/\\_]+/g, '.')
   return name.includes('.') || name.startsWith('[') ? name : withDot(name)

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { type Address, isFault, parseAddress, type SyntaxFault } from '../address/address.ts'
 import type { AddressClassifier, AddressFlags } from '../address/classifier.ts'
-import { removeLeadingQuote, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
+import { correctLocal, suggestDomain, suggestForSyntaxError } from '../address/suggestion.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import {
@@ -192,12 +192,12 @@ export async function lookUpRoute(
  */
 function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
   const suggested = suggestDomain(address.domain)
-  const unquoted = removeLeadingQuote(address)
+  const corrected = correctLocal(address)
   const isRefuted = route.kind === 'mx' && !suggested?.isImitation
   if (suggested === null || (!suggested.sure && (isRefuted || route.kind === 'unknown'))) {
-    return { suggestion: unquoted?.text ?? null, typo: null }
+    return { suggestion: corrected?.text ?? null, typo: null }
   }
-  const suggestion = `${(unquoted ?? address).local}@${suggested.domain}`
+  const suggestion = `${(corrected ?? address).local}@${suggested.domain}`
   if (!suggested.isImitation) return { suggestion, typo: null }
   return { suggestion, typo: suggested.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
