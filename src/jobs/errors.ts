@@ -1,5 +1,5 @@
 import { formatNumber, pluralize } from '../platform/format.ts'
-import { createErrors, type LabelField, type NoFacts } from '../platform/operation-error.ts'
+import { createErrors, type NoFacts } from '../platform/operation-error.ts'
 import { formatPlan, sanitizeText } from '../platform/text.ts'
 
 const ERRORS = {
@@ -17,8 +17,8 @@ const ERRORS = {
   /** A single verification or a list of the command line cannot be re-verified as a list. */
   job_not_list: (_: NoFacts) => 'The job is not a list of the service.',
   /** No row of a job matches the conditions of a new verification. */
-  no_row_selected: (_: NoFacts, label: LabelField) =>
-    `No row of the list matches ${label('only')} or ${label('older_than_days')}, so there is nothing to re-verify. Rows that aren't addresses are never re-verified.`,
+  no_row_selected: (_: NoFacts) =>
+    "No row of the list matches the conditions, so there is nothing to re-verify. Rows that aren't addresses are never re-verified.",
   job_in_use: ({ id }: { readonly id: string }) => `Another ev process is working on job ${id}.`,
   list_empty: (_: NoFacts) => 'The list has no rows.',
   concurrent_jobs_exceeded: ({ plan, openLists, max }: OpenListsFacts) =>

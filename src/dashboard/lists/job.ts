@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { DownloadLink, Job } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, form, nonceField } from '../page/form.ts'
+import { confirmed, form, nonceField, withLabel } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -23,7 +23,7 @@ import { downloads } from './downloads.ts'
 import { FOUND, ROWS } from './filter.ts'
 import { pathTo, type RowFilter, readFilter } from './filters.ts'
 import { progress } from './progress.ts'
-import { changesOf, reverifyCard } from './reverify.ts'
+import { changesOf, LABELS, reverifyCard } from './reverify.ts'
 import { PANEL, rowPanel } from './row-panel.ts'
 import { found, rows } from './rows.ts'
 
@@ -75,7 +75,7 @@ export async function jobPage(
   const job = await findJob(c)
   const rowFilter = row === undefined ? readFilter(c) : { ...readFilter(c), open: row.open }
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', problem.message)}
+    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
     <div id="job">
       ${job.sandbox ? notice('info', SIMULATED) : NOTHING}

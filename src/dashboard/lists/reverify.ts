@@ -119,11 +119,19 @@ const newRun = (c: Context<Env>, random: JobPageDeps['random'], path: string): H
     html`${nonceField(random)}<div class="row">${rowChoice('Rows', 'selected')}<button>Re-verify now</button></div>`,
   )
 
+/** The limits of `every_days` in the API. */
+const INTERVAL_DAYS = [1, 365] as const
+
+/** Form labels by API field. */
+export const LABELS = { every_days: 'Interval in days' }
+
 const newSchedule = (c: Context<Env>, random: JobPageDeps['random'], path: string): Html => {
   const days = field({
-    label: 'Interval in days (1 to 365)',
+    label: LABELS.every_days,
     name: 'every_days',
     type: 'number',
+    range: INTERVAL_DAYS,
+    required: true,
     value: '30',
   })
   return form(

@@ -24,7 +24,7 @@ export const found = async (c: Context<Env>, job: Job, rowFilter: RowFilter): Pr
 
 async function pageOrError(c: Context<Env>, jobId: string, rowFilter: RowFilter): Promise<Html> {
   const error = filterError(rowFilter)
-  if (error !== null) return notice('bad', error)
+  if (error !== null) return html`${notice('bad', error)} ${pages(jobId, rowFilter, NO_ROWS)}`
   try {
     const { items, next_cursor: next, offset = 0, total = 0 } = await findRows(c, jobId, rowFilter)
     const range = { offset, count: items.length, total, next }
@@ -36,6 +36,8 @@ async function pageOrError(c: Context<Env>, jobId: string, rowFilter: RowFilter)
     return notice('bad', error.message)
   }
 }
+
+const NO_ROWS = { offset: 0, count: 0, total: 0, next: null }
 
 /** Short enough that the browser paints the whole page at once. */
 const PAGE_ROWS = 25

@@ -23,6 +23,8 @@ type Field = {
   /** Help text below the field. */
   readonly hint?: string
   readonly required?: boolean
+  /** Lowest and highest number that the browser accepts. */
+  readonly range?: readonly [min: number, max: number]
   readonly placeholder?: string
   /** The HTML attribute; defaults to `off`. */
   readonly autocomplete?: string
@@ -37,6 +39,7 @@ export function field(o: Field): Html {
       <input id="${o.name}" name="${o.name}" type="${o.type ?? 'text'}" value="${o.value ?? ''}"
         placeholder="${o.placeholder ?? ''}" autocomplete="${o.autocomplete ?? 'off'}"
         ${o.required ? html`required` : NOTHING}
+        ${o.range === undefined ? NOTHING : html`min="${o.range[0]}" max="${o.range[1]}"`}
         ${o.hint === undefined ? NOTHING : html`aria-describedby="${hintId}"`} />
       ${o.hint === undefined ? NOTHING : html`<small id="${hintId}">${o.hint}</small>`}
     </p>`

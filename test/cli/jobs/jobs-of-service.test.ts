@@ -128,7 +128,7 @@ describe('ev jobs with a job of the service', () => {
     expect((await jobs(home, 'changes', done)).stdout).toMatch(/is a new list/)
     expect(await jobs(home, 'reverify', again, '--only', 'risky')).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('No row of the list matches --only or --older-than'),
+      stderr: expect.stringContaining('No row of the list matches the conditions'),
     })
   })
 

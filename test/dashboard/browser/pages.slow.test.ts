@@ -464,7 +464,7 @@ async function addLists(): Promise<void> {
   const again = await client().jobs.reverify(completed, { only: ['unknown'] })
   ids.again = again.job_id
   await submit('failed', 'CRM export', calm.slice(0, 40))
-  await submit('cancelled', 'Trade fair', calm.slice(0, 60))
+  await submit('cancelled', 'Q4', calm.slice(0, 60))
   await Promise.all(['failed', 'cancelled'].map(name => client().waitForJob(idOf(name))))
   withDatabase(database => {
     for (const state of ['failed', 'cancelled'])

@@ -216,6 +216,7 @@ describe('the rows of a list', () => {
     for (const row of ['x', '0', '1.5']) {
       const { status, text } = await page(`?row=${row}`)
       expect([row, status, text.includes('role="alert"')]).toEqual([row, 200, true])
+      expect(text).toContain(`name="row" value="${row}"`)
     }
   })
 

@@ -54,7 +54,7 @@ test('a list without a row to verify says so', async () => {
   const { post, path } = await dashboardWithList(['valid@a.test'])
   const sent = await post(`${path}/reverify`, { selected: 'unknown' })
   expect(sent.status).toBe(400)
-  expect(plain(sent.text)).toContain('there is nothing to re-verify')
+  expect(plain(sent.text)).toContain('No row of the list matches the conditions')
 })
 
 test('a schedule is created, shown, paused, resumed and deleted', async () => {
@@ -85,6 +85,7 @@ test('an interval that is not allowed is reported', async () => {
   for (const every_days of ['0', '366', '', 'x']) {
     const sent = await post(`${path}/schedule`, { every_days })
     expect([every_days, sent.status]).toEqual([every_days, 400])
+    expect(sent.text).toMatch(/"Interval in days"|&quot;Interval in days&quot;/)
   }
   expect(await schedules()).toEqual([])
 })
