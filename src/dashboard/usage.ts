@@ -24,7 +24,15 @@ import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
-import { ACTION_NAMES, ago, badge, CLASS_NAMES, CLASSES, codeBlock } from './page/text.ts'
+import {
+  ACTION_NAMES,
+  ago,
+  badge,
+  CLASS_NAMES,
+  CLASSES,
+  codeBlock,
+  NO_ADDRESS,
+} from './page/text.ts'
 
 /** The Usage page: verifications, credits, limits and history of the account. */
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
@@ -312,7 +320,7 @@ export const historyTable = (items: readonly Verification[]): Html =>
     caption: 'Verifications, newest first',
     rows: items,
     columns: [
-      { label: 'Address', kind: 'name', cell: ({ email }) => email },
+      { label: 'Address', kind: 'name', cell: ({ email }) => email || NO_ADDRESS },
       { label: 'Class', cell: one => badge(classOf(one)) },
       { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
       { label: 'Action', cell: ({ action }) => ACTION_NAMES[action] },

@@ -55,6 +55,13 @@ describe('the history', () => {
     expect(text).toContain('<small>cached</small>')
   })
 
+  test('shows that an address is empty', async () => {
+    const { json, ledger, settled, get } = await createVerifier()
+    await json('/v1/verify/bulk', { body: { emails: [' '] } })
+    await settled(ledger.flushed())
+    expect(emails((await get('/usage')).text)).toEqual(['<small>(empty)</small>'])
+  })
+
   test('renders markup in addresses and search terms as text', async () => {
     const dashboard = await verified('"<img src=x onerror=alert(1)>"@a.test')
     const searched = encodeURIComponent('<img src=x')

@@ -7,7 +7,7 @@ import type { Env } from '../deps.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { meanings, notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
-import { badge } from '../page/text.ts'
+import { badge, NO_ADDRESS } from '../page/text.ts'
 import { chips, FOUND, filterForm, pages, ROWS, rowsLink, sortLink } from './filter.ts'
 import { filterError, isFiltered, pathTo, queryFor, type RowFilter } from './filters.ts'
 import { formatAddress, PANEL } from './row-panel.ts'
@@ -108,7 +108,7 @@ const resultTable = (
 /** Renders the address as a link to the details of its row, with the suggestion. */
 function addressCell(jobId: string, rowFilter: RowFilter, one: ResultRow): Html {
   const path = pathTo(jobId, { ...rowFilter, open: String(one.row) })
-  const text = one.email === '' ? html`<small>(empty)</small>` : breakableAddress(one.email)
+  const text = one.email === '' ? NO_ADDRESS : breakableAddress(one.email)
   const suggestion = one.did_you_mean
   return html`<a id="open-${one.row}" href="${path}#${PANEL}" hx-get="${path}" hx-target="#${PANEL}"
     hx-swap="outerHTML settle:0s" hx-push-url="true">${text}</a>${suggestion === null ? NOTHING : html` <small class="line">Did you mean ${formatAddress(suggestion)}?</small>`}`

@@ -26,6 +26,9 @@ const utc = (iso: string, end: number) => `${iso.slice(0, 10)} ${iso.slice(11, e
 const MINUTES_END = 16
 const SECONDS_END = 19
 
+/** Stands for an empty address, which would leave the header of its row empty. */
+export const NO_ADDRESS = html`<small>(empty)</small>`
+
 /** Severity of a notice, a status or an item; `running` is active work. */
 export type Tone = 'ok' | 'info' | 'warn' | 'bad' | 'running'
 

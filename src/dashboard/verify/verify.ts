@@ -8,7 +8,7 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice, reasonCell } from '../page/notice.ts'
 import { table } from '../page/table.ts'
-import { ACTION_NAMES, ago, badge } from '../page/text.ts'
+import { ACTION_NAMES, ago, badge, NO_ADDRESS } from '../page/text.ts'
 import { explainMissingScope, may } from '../session/signed-in.ts'
 import { classOf } from '../usage.ts'
 import { outcome, parts } from './rows.ts'
@@ -96,7 +96,7 @@ async function checks(c: Context<Env>): Promise<Html> {
   return table({
     caption: 'Recent single verifications, newest first',
     columns: [
-      { label: 'Address', kind: 'name', cell: ({ email }) => email },
+      { label: 'Address', kind: 'name', cell: ({ email }) => email || NO_ADDRESS },
       { label: 'Class', cell: one => badge(classOf(one)) },
       { label: 'Reason', cell: ({ reason }) => reasonCell(reason) },
       { label: 'Action', cell: ({ action }) => ACTION_NAMES[action] },
