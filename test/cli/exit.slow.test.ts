@@ -7,30 +7,26 @@ import {
   EV,
   type EvOptions,
   emptyFolder,
+  folderWith,
   type Ran,
   runEv,
   simulatorFlags,
 } from '../support/ev-process.ts'
+import { withOwnHosts } from '../support/own-hosts.ts'
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
 let simulator: Simulator
 beforeAll(async () => {
-  simulator = await startSimulator({
-    domains: Object.fromEntries(
-      ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
-        `${name}.test`,
-        { mx: [[10, `mx.${name}.test`]] as const },
-      ]),
-    ),
-    hosts: {
-      'mx.good.test': { behavior: 'polite' },
-      'mx.open.test': { behavior: 'catch-all' },
-      'mx.dead.test': { behavior: 'dead' },
-      'mx.silent.test': { behavior: 'silent' },
-      'mx.mute.test': { behavior: 'silent' },
-    },
-  })
+  simulator = await startSimulator(
+    withOwnHosts({
+      'good.test': { behavior: 'polite' },
+      'open.test': { behavior: 'catch-all' },
+      'dead.test': { behavior: 'dead' },
+      'silent.test': { behavior: 'silent' },
+      'mute.test': { behavior: 'silent' },
+    }),
+  )
 })
 afterAll(() => simulator.close())
 
@@ -38,9 +34,10 @@ const hasFull = existsSync('/dev/full')
 
 /** Runs ev against the simulator, in a folder with a list and a file without addresses. */
 async function run(args: readonly string[], options: Partial<EvOptions> = {}): Promise<Ran> {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
-  writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
+  const home = folderWith({
+    'list.csv': 'email\nuser1@good.test\nuser2@dead.test\n',
+    'plain.csv': 'a,b\n1,2\n',
+  })
   return runEv([...args, ...simulatorFlags(simulator)], {
     home,
     ...options,

@@ -1,37 +1,30 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/platform/clock.ts'
 import { type Random, systemRandom } from '../../src/platform/random.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import {
   type CliOptions,
-  emptyFolder,
+  folderWith,
   type Ran,
   runEv,
   simulatorFlags,
   startEv,
 } from '../support/cli.ts'
+import { withOwnHosts } from '../support/own-hosts.ts'
 
 // Every exit code of `ev verify` and `ev bulk`. Those of other commands are tested with them.
 
 let simulator: Simulator
 beforeAll(async () => {
-  simulator = await startSimulator({
-    domains: Object.fromEntries(
-      ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
-        `${name}.test`,
-        { mx: [[10, `mx.${name}.test`]] as const },
-      ]),
-    ),
-    hosts: {
-      'mx.good.test': { behavior: 'polite' },
-      'mx.open.test': { behavior: 'catch-all' },
-      'mx.dead.test': { behavior: 'dead' },
-      'mx.silent.test': { behavior: 'silent' },
-      'mx.mute.test': { behavior: 'silent' },
-    },
-  })
+  simulator = await startSimulator(
+    withOwnHosts({
+      'good.test': { behavior: 'polite' },
+      'open.test': { behavior: 'catch-all' },
+      'dead.test': { behavior: 'dead' },
+      'silent.test': { behavior: 'silent' },
+      'mute.test': { behavior: 'silent' },
+    }),
+  )
 })
 afterAll(() => simulator.close())
 
@@ -53,9 +46,10 @@ type Case = [code: number, when: string, args: readonly string[], options?: Part
 
 /** Runs ev against the simulator, in a folder with a list and a file without addresses. */
 async function run(args: readonly string[], options: Partial<CliOptions> = {}): Promise<Ran> {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
-  writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
+  const home = folderWith({
+    'list.csv': 'email\nuser1@good.test\nuser2@dead.test\n',
+    'plain.csv': 'a,b\n1,2\n',
+  })
   return runEv([...args, ...simulatorFlags(simulator)], {
     home,
     ...options,
@@ -65,8 +59,7 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
 
 /** Returns the exit code of a run that is interrupted while it waits for a server. */
 async function stopped(name: string, args: readonly string[]): Promise<number | null> {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
+  const home = folderWith({ 'list.csv': `user1@${name}\n` })
   const running = startEv([...args, ...simulatorFlags(simulator), '--greeting-timeout', '2000'], {
     home,
     environment: { EV_DATA_DIR: 'data' },

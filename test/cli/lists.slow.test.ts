@@ -1,32 +1,25 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { EV, emptyFolder, type Ran, runEv, simulatorFlags } from '../support/ev-process.ts'
+import { EV, folderWith, type Ran, runEv, simulatorFlags } from '../support/ev-process.ts'
+import { withEqualHosts } from '../support/own-hosts.ts'
 
 /** Domains with one host each: polite, or deferring for one second. */
-const POLITE = ['good', 'listed', 'run']
-const GREY = ['later', 'kept', 'spared', 'hung']
+const POLITE = ['good.test', 'listed.test', 'run.test']
+const GREY = ['later.test', 'kept.test', 'spared.test', 'hung.test']
+const polite = withEqualHosts(POLITE, { behavior: 'polite' })
+const grey = withEqualHosts(GREY, { behavior: 'greylist', seconds: 1 })
 const SCENARIO: Scenario = {
   domains: {
     'a.b.listed.test': { mx: [[10, 'mx.listed.test']] },
-    ...Object.fromEntries(
-      [...POLITE, ...GREY].map(name => [
-        `${name}.test`,
-        { mx: [[10, `mx.${name}.test`]] as const },
-      ]),
-    ),
+    ...polite.domains,
+    ...grey.domains,
   },
-  hosts: {
-    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { behavior: 'polite' as const }])),
-    ...Object.fromEntries(
-      GREY.map(name => [`mx.${name}.test`, { behavior: 'greylist' as const, seconds: 1 }]),
-    ),
-  },
+  hosts: { ...polite.hosts, ...grey.hosts },
 }
 
 let simulator: Simulator
@@ -34,12 +27,6 @@ beforeAll(async () => {
   simulator = await startSimulator(SCENARIO)
 })
 afterAll(() => simulator.close())
-
-function homeWith(files: Record<string, string>): string {
-  const home = emptyFolder()
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
-  return home
-}
 
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
 
@@ -53,7 +40,7 @@ async function probedOnce(domain: string): Promise<void> {
 describe.concurrent('ev bulk', () => {
   const hasScript = existsSync('/usr/bin/script')
   test.runIf(hasScript)('stops when its terminal closes, and can be resumed', async () => {
-    const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
+    const home = folderWith({ 'list.csv': 'email\nuser1@hung.test\n' })
     const args = [...BULK, ...simulatorFlags(simulator), '--greylist-delay', '2']
     const command = ['exec', process.execPath, EV, ...args].join(' ')
     const terminal = spawn('script', ['-qec', command, '/dev/null'], {

@@ -4,28 +4,22 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../support/cli.ts'
+import { folderWith, type Ran, runEv, simulatorFlags, startEv } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
+import { withEqualHosts } from '../support/own-hosts.ts'
 
 /** Domains with one host each: polite, or deferring for one second. */
-const POLITE = ['good', 'listed', 'run']
-const GREY = ['later', 'kept', 'spared', 'hung']
+const POLITE = ['good.test', 'listed.test', 'run.test']
+const GREY = ['later.test', 'kept.test', 'spared.test', 'hung.test']
+const polite = withEqualHosts(POLITE, { behavior: 'polite' })
+const grey = withEqualHosts(GREY, { behavior: 'greylist', seconds: 1 })
 const SCENARIO: Scenario = {
   domains: {
     'a.b.listed.test': { mx: [[10, 'mx.listed.test']] },
-    ...Object.fromEntries(
-      [...POLITE, ...GREY].map(name => [
-        `${name}.test`,
-        { mx: [[10, `mx.${name}.test`]] as const },
-      ]),
-    ),
+    ...polite.domains,
+    ...grey.domains,
   },
-  hosts: {
-    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { behavior: 'polite' as const }])),
-    ...Object.fromEntries(
-      GREY.map(name => [`mx.${name}.test`, { behavior: 'greylist' as const, seconds: 1 }]),
-    ),
-  },
+  hosts: { ...polite.hosts, ...grey.hosts },
 }
 
 let simulator: Simulator
@@ -36,16 +30,10 @@ afterAll(() => simulator.close())
 
 /** Verifies one address in a folder with these files. */
 async function verify(address: string, args: readonly string[], files: Record<string, string>) {
-  const home = homeWith(files)
+  const home = folderWith(files)
   const all = ['verify', address, '--json', '--include', 'flags,evidence', ...args]
   const ran = await runEv([...all, ...simulatorFlags(simulator)], { home })
   return { ...ran, result: ran.stdout === '' ? null : JSON.parse(ran.stdout) }
-}
-
-function homeWith(files: Record<string, string>): string {
-  const home = emptyFolder()
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
-  return home
 }
 
 // Each test waits for its own process, so the tests run concurrently.
@@ -115,7 +103,7 @@ describe.concurrent('operators in the config file', () => {
     const { result, stderr } = await verify('user2@good.test', [], config({ acme }))
     expect(result, stderr).toMatchObject({ reason: 'catch_all', evidence: { operator: 'acme' } })
     const verifyArgs = ['verify', 'user2@good.test', ...simulatorFlags(simulator)]
-    const { stdout } = await runEv(verifyArgs, { home: homeWith(config({ acme })) })
+    const { stdout } = await runEv(verifyArgs, { home: folderWith(config({ acme })) })
     expect(stdout).toMatch(/mail server .*, run by Acme Mail\n/)
   })
 
@@ -130,7 +118,7 @@ const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
 
 /** Starts a list of one deferred row, with a custom list of disposable domains. */
 async function startedList(domain: string, files: Record<string, string> = {}) {
-  const home = homeWith({
+  const home = folderWith({
     'list.csv': `email\nuser1@${domain}\n`,
     'own.txt': '# none yet\n',
     ...files,
@@ -157,7 +145,7 @@ async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string })
 
 describe.concurrent('ev bulk', () => {
   test('checks custom lists before it reads the input', async () => {
-    const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
+    const home = folderWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
     const args = [...BULK, ...simulatorFlags(simulator), '--allow-file', 'own.txt']
     const { code, stderr } = await runEv(args, { home, isFirst: true })
     expect({ code, stderr }).toEqual({

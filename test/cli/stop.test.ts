@@ -3,24 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, SECOND, systemClock } from '../../src/platform/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, simulatorFlags, startEv } from '../support/cli.ts'
+import { withOwnHosts } from '../support/own-hosts.ts'
 import { waitUntil } from '../support/wait.ts'
 
 let simulator: Simulator
 
 beforeAll(async () => {
-  const names = ['silent', 'unreachable', 'hung', 'mute', 'good']
-  simulator = await startSimulator({
-    domains: Object.fromEntries(
-      names.map(name => [`${name}.test`, { mx: [[10, `mx.${name}.test`]] as const }]),
-    ),
-    hosts: {
-      'mx.silent.test': { behavior: 'silent' },
-      'mx.unreachable.test': { behavior: 'drops' },
-      'mx.hung.test': { behavior: 'polite', rules: [{ on: 'EHLO', end: 'hang' }] },
-      'mx.mute.test': { behavior: 'polite', rules: [{ on: 'RCPT', end: 'hang' }] },
-      'mx.good.test': { behavior: 'polite' },
-    },
-  })
+  simulator = await startSimulator(
+    withOwnHosts({
+      'silent.test': { behavior: 'silent' },
+      'unreachable.test': { behavior: 'drops' },
+      'hung.test': { behavior: 'polite', rules: [{ on: 'EHLO', end: 'hang' }] },
+      'mute.test': { behavior: 'polite', rules: [{ on: 'RCPT', end: 'hang' }] },
+      'good.test': { behavior: 'polite' },
+    }),
+  )
 })
 afterAll(() => simulator.close())
 

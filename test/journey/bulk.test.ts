@@ -15,6 +15,7 @@ import {
   withRelativePaths,
 } from '../support/cli.ts'
 import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
+import { withEqualHosts } from '../support/own-hosts.ts'
 
 /** Runs `ev bulk` on a list in an empty folder; `out` is the path of the output. */
 async function bulk(
@@ -404,15 +405,9 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
 })
 
 /** Polite hosts with a round-trip time, one for each test. */
-const NAMES = ['twins', 'stop', 'fresh']
 const SCENARIO: Scenario = {
   roundTripMs: 20,
-  domains: Object.fromEntries(
-    NAMES.map(name => [`${name}.test`, { mx: [[10, `mx.${name}.test`]] as const }]),
-  ),
-  hosts: Object.fromEntries(
-    NAMES.map(name => [`mx.${name}.test`, { behavior: 'polite' as const }]),
-  ),
+  ...withEqualHosts(['twins.test', 'stop.test', 'fresh.test'], { behavior: 'polite' }),
 }
 
 function listOf(domain: string, rows: number): string {

@@ -1,46 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import type { HostCounters } from '../../src/simulator/counters.ts'
-import { type Scenario, type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import type { Rule } from '../../src/simulator/smtp-host/rule.ts'
-
-// Two source addresses over real sockets, which servers can tell apart.
-
-const [OFFICE, CLOUD] = ['127.0.0.2', '127.0.0.3']
-const EGRESSES = [
-  { name: 'office', sourceAddress: OFFICE, helo: 'office.example.com' },
-  { name: 'cloud', sourceAddress: CLOUD, helo: 'cloud.example.com' },
-]
-const BLOCKED = '554 5.7.1 Service unavailable; Client host [{client}] blocked using bl.example'
-
-const closing: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const one of closing.splice(0).toReversed()) await one.close()
-})
-
-/** Starts a simulator in which each domain has its own MX, and so its own operator. */
-async function startHosts(
-  hosts: Readonly<Record<string, Scenario['hosts'][string]>>,
-): Promise<Simulator> {
-  const scenario: Scenario = { domains: {}, hosts: {}, mailboxes: ['user*'] }
-  for (const [name, plan] of Object.entries(hosts)) {
-    scenario.domains[name] = { mx: [[10, `mx.${name}`]] }
-    scenario.hosts[`mx.${name}`] = plan
-  }
-  const simulator = await startSimulator(scenario)
-  closing.push(simulator)
-  return simulator
-}
-
-const blockClient = (client: string): Rule => ({
-  on: 'CONNECT',
-  client,
-  reply: BLOCKED,
-  end: 'close',
-})
-
-const users = (count: number, domain: string) =>
-  Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
+import type { Simulator } from '../../src/simulator/simulator.ts'
+import { onFileFinished } from '../support/cleanup.ts'
+import { blockClient, CLOUD, EGRESSES, OFFICE, startHosts, users } from '../support/two-sources.ts'
 
 describe('an engine with two source addresses', () => {
   function engineFor({ dnsAddress, smtpPort }: Simulator, options: EngineOptions = {}): Engine {
@@ -53,7 +16,7 @@ describe('an engine with two source addresses', () => {
       sessionsPerSecond: 1_000,
       ...options,
     })
-    closing.push(engine)
+    onFileFinished(() => engine.close())
     return engine
   }
 

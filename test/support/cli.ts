@@ -19,7 +19,7 @@ import { onFileFinished } from './cleanup.ts'
 import { tempSqlite } from './database.ts'
 import type { Ran } from './home.ts'
 
-export { emptyFolder, type Ran, simulatorFlags } from './home.ts'
+export { emptyFolder, folderWith, type Ran, simulatorFlags } from './home.ts'
 
 export type CliOptions = {
   /** Working directory of the command, and its home directory. */

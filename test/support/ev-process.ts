@@ -4,7 +4,7 @@ import { inject } from 'vitest'
 import { onFileFinished } from './cleanup.ts'
 import type { Ran } from './home.ts'
 
-export { emptyFolder, type Ran, simulatorFlags } from './home.ts'
+export { emptyFolder, folderWith, type Ran, simulatorFlags } from './home.ts'
 
 /** During development, EV_SOURCES=1 runs src/ without a build. */
 const isFromSources = process.env.EV_SOURCES === '1'

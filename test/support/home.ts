@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Simulator } from '../../src/simulator/simulator.ts'
@@ -17,6 +17,13 @@ export function emptyFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
   onFileFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   mkdirSync(join(folder, 'data'))
+  return folder
+}
+
+/** Creates such a folder with files, by name. */
+export function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
+  const folder = emptyFolder()
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
   return folder
 }
 

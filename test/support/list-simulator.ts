@@ -1,4 +1,5 @@
 import type { Scenario } from '../../src/simulator/scenario.ts'
+import { withOwnHosts } from './own-hosts.ts'
 
 /** A list with known results, and the scenario of its mail servers. */
 export type List = {
@@ -12,9 +13,10 @@ export function scenarioOf({ domains }: List, roundTripMs: number): Scenario {
   return {
     roundTripMs,
     mailboxes: ['user*'],
-    domains: Object.fromEntries(names.map(name => [name, { mx: [[10, `mx.${name}`]] as const }])),
-    hosts: Object.fromEntries(
-      names.map((name, n) => [`mx.${name}`, { behavior: isOpen(n) ? 'catch-all' : 'polite' }]),
+    ...withOwnHosts(
+      Object.fromEntries(
+        names.map((name, n) => [name, { behavior: isOpen(n) ? 'catch-all' : 'polite' }]),
+      ),
     ),
   }
 }

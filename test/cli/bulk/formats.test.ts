@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, runEv } from '../../support/cli.ts'
+import { emptyFolder, folderWith, runEv } from '../../support/cli.ts'
 import { objectsOf, rowsOf } from '../../support/csv.ts'
 import { readWorkbook, textRow, workbookOf, zipOf } from '../../support/workbook.ts'
 
@@ -15,12 +15,6 @@ const bulk = (home: string, args: readonly string[], stdin?: Uint8Array) =>
     offline: true,
     ...(stdin === undefined ? {} : { stdin }),
   })
-
-function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
-  const home = emptyFolder()
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
-  return home
-}
 
 /** Returns the rows of a workbook as objects. */
 const rowsOfWorkbook = async (path: string) =>

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { describeBinary } from '../../../src/csv/encoding.ts'
 import { type Clock, systemClock } from '../../../src/platform/clock.ts'
 import { startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../../support/cli.ts'
+import { folderWith, type Ran, runEv, simulatorFlags, startEv } from '../../support/cli.ts'
 import { anyCharacter, fc, runs } from '../../support/property.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { readWorkbook } from '../../support/workbook.ts'
@@ -16,7 +16,7 @@ describe('the output of any list', () => {
   test('has the same rows whole and split, in every format', async () => {
     await fc.assert(
       fc.asyncProperty(anyList, async text => {
-        const folder = folderWith(text)
+        const folder = withList(text)
         const put = async (name: string, ...flags: string[]) =>
           expect(await bulk(folder, '-o', name, ...COLUMN, ...flags)).toMatchObject({ code: 0 })
 
@@ -64,14 +64,14 @@ describe('the output of a list', () => {
   const LIST = 'id,email\n1,valid1@x.example\n2,invalid2@x.example\n'
 
   test.runIf(existsSync('/dev/full'))('is complete or not there at all', async () => {
-    const folder = folderWith(LIST)
+    const folder = withList(LIST)
     symlinkSync('/dev/full', join(folder, 'a.undeliverable.csv'))
     expect(await bulk(folder, '-o', 'a.csv', '--split')).toMatchObject({ code: 73 })
     expect(readdirSync(folder).sort()).toEqual(['a.undeliverable.csv', 'data', 'list.csv'])
   })
 
   test('without rows is a header, nothing, or an empty array', async () => {
-    const folder = folderWith(LIST)
+    const folder = withList(LIST)
     for (const name of ['a.csv', 'a.ndjson', 'a.json']) {
       await bulk(folder, '-o', name, '--only', 'risky')
     }
@@ -81,7 +81,7 @@ describe('the output of a list', () => {
   })
 
   test('has each address once with --deduplicate, in the file of its class', async () => {
-    const folder = folderWith(
+    const folder = withList(
       'id,email\n1,valid1@x.example\n2,invalid2@x.example\n3,valid1@x.example\n4,no\n5,no\n',
     )
     const once = ['--deduplicate', 'address', ...COLUMN]
@@ -100,7 +100,7 @@ describe('the output of a list', () => {
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--force', '--data-dir', 'data']
     /** Changes the list once its mail server is connected to. */
     const changed = async (text: string): Promise<Ran> => {
-      const folder = folderWith('id,email\n1,user1@good.test\n2,user2@good.test\n')
+      const folder = withList('id,email\n1,user1@good.test\n2,user2@good.test\n')
       writeFileSync(join(folder, 'out.csv'), 'earlier')
       const count = () => simulator.counters().hosts['mx.good.test']?.connections ?? 0
       const before = count()
@@ -122,7 +122,7 @@ describe('the output of a list', () => {
   })
 
   test('has in JSON the unescaped cells and all details of the address', async () => {
-    const folder = folderWith('id,email\n1,=cmd|x\n2,role@x.example\n')
+    const folder = withList('id,email\n1,=cmd|x\n2,role@x.example\n')
     await bulk(folder, '-o', 'out', '--format', 'ndjson', ...COLUMN)
     const [formula, role] = lines(folder, 'out')
     expect(formula).toMatchObject({ row: 1, input: { id: '1', email: '=cmd|x' } })
@@ -163,11 +163,7 @@ const anyList = fc
 
 const COLUMN = ['--column', 'email']
 
-function folderWith(list: string): string {
-  const folder = emptyFolder()
-  writeFileSync(join(folder, 'list.csv'), list)
-  return folder
-}
+const withList = (list: string) => folderWith({ 'list.csv': list })
 
 /** All runs check at the same time, so that their results are the same. */
 const NOW = systemClock.now()

@@ -1,16 +1,20 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv, simulatorFlags, startEv } from '../../support/ev-process.ts'
+import {
+  emptyFolder,
+  folderWith,
+  type Ran,
+  runEv,
+  simulatorFlags,
+  startEv,
+} from '../../support/ev-process.ts'
+import { withOwnHosts } from '../../support/own-hosts.ts'
 
 /** Creates a folder with a list. */
-function homeWith(list: string): string {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), list)
-  return home
-}
+const homeWith = (list: string) => folderWith({ 'list.csv': list })
 
 const jobs = (home: string, ...args: string[]) =>
   runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
@@ -139,23 +143,16 @@ describe.concurrent('a running job', () => {
   })
 })
 
+const POLITE = { behavior: 'polite' } as const
 const SCENARIO: Scenario = {
   roundTripMs: 20,
-  domains: Object.fromEntries(
-    ['kill', 'change', 'cancel', 'delete', 'grey'].map(name => [
-      `${name}.test`,
-      { mx: [[10, `mx.${name}.test`]] as const },
-    ]),
-  ),
-  hosts: {
-    ...Object.fromEntries(
-      ['kill', 'change', 'cancel', 'delete'].map(name => [
-        `mx.${name}.test`,
-        { behavior: 'polite' as const },
-      ]),
-    ),
-    'mx.grey.test': { behavior: 'greylist', seconds: 300 },
-  },
+  ...withOwnHosts({
+    'kill.test': POLITE,
+    'change.test': POLITE,
+    'cancel.test': POLITE,
+    'delete.test': POLITE,
+    'grey.test': { behavior: 'greylist', seconds: 300 },
+  }),
 }
 
 /** Five addresses per second, so that the job is unfinished when the test reads it. */

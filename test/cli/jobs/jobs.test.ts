@@ -5,6 +5,7 @@ import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import {
   emptyFolder,
+  folderWith,
   type Ran,
   type RunningCli,
   runEv,
@@ -12,17 +13,14 @@ import {
   startEv,
 } from '../../support/cli.ts'
 import { rowsIn } from '../../support/csv.ts'
+import { withOwnHosts } from '../../support/own-hosts.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
 
 /** Creates a folder with a list. */
-function homeWith(list: string): string {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), list)
-  return home
-}
+const homeWith = (list: string) => folderWith({ 'list.csv': list })
 
 const jobs = (home: string, ...args: string[]) =>
   runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
@@ -363,23 +361,16 @@ async function waiting(home: string): Promise<JobObject> {
   }
 }
 
+const POLITE = { behavior: 'polite' } as const
 const SCENARIO: Scenario = {
   roundTripMs: 20,
-  domains: Object.fromEntries(
-    ['kill', 'change', 'cancel', 'delete', 'grey'].map(name => [
-      `${name}.test`,
-      { mx: [[10, `mx.${name}.test`]] as const },
-    ]),
-  ),
-  hosts: {
-    ...Object.fromEntries(
-      ['kill', 'change', 'cancel', 'delete'].map(name => [
-        `mx.${name}.test`,
-        { behavior: 'polite' as const },
-      ]),
-    ),
-    'mx.grey.test': { behavior: 'greylist', seconds: 300 },
-  },
+  ...withOwnHosts({
+    'kill.test': POLITE,
+    'change.test': POLITE,
+    'cancel.test': POLITE,
+    'delete.test': POLITE,
+    'grey.test': { behavior: 'greylist', seconds: 300 },
+  }),
 }
 
 /** Five addresses per second, so that the job is unfinished when the test reads it. */

@@ -1,72 +1,30 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { BLOCKLISTS } from '../../../src/doctor/identity/blocklists.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import type { DomainPlan } from '../../../src/simulator/scenario.ts'
-import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
-
-// Runs `ev doctor` against a simulator, with a correct and with a broken setup.
-
-/** Source addresses with a correct and with a broken setup. */
-const [GOOD, BAD] = ['127.0.0.9', '127.0.0.66']
-
-const DOMAINS: Record<string, DomainPlan> = {
-  ...Object.fromEntries(BLOCKLISTS.map(({ zone }) => [`2.0.0.127.${zone}`, { a: ['127.0.0.2'] }])),
-  '9.0.0.127.in-addr.arpa': { ptr: 'probe.example.com' },
-  'probe.example.com': { a: [GOOD] },
-  'example.com': { mx: [[10, 'mx.one.test']], txt: [`v=spf1 include:_spf.example.com -all`] },
-  '_spf.example.com': { txt: [`v=spf1 ip4:${GOOD}/32 ?all`] },
-  '66.0.0.127.zen.spamhaus.org': { a: ['127.0.0.11'], txt: ['https://blocklist.example/66'] },
-  'nobody.example.com': {},
-}
-const ehloWithClientIp = {
-  on: 'EHLO',
-  reply: '250-{host} at your service, [{client}]\n250 PIPELINING',
-} as const
+import type { Simulator } from '../../../src/simulator/simulator.ts'
+import { emptyFolder } from '../../support/cli.ts'
+import {
+  BAD,
+  GOOD,
+  getStates,
+  HEALTHY,
+  parseReport,
+  runDoctor,
+  startDoctorSimulator,
+} from '../../support/doctor.ts'
 
 let simulator: Simulator
 beforeAll(async () => {
-  simulator = await startSimulator({
-    domains: DOMAINS,
-    hosts: {
-      'mx.one.test': { behavior: 'polite', rules: [ehloWithClientIp] },
-      'mx.two.test': { behavior: 'polite', rules: [ehloWithClientIp] },
-      'mx.hostile.test': { behavior: 'blocks-us' },
-      'mx.dead.test': { behavior: 'dead' },
-    },
-  })
+  simulator = await startDoctorSimulator()
 })
 afterAll(() => simulator.close())
 
 /** Measures no latency: a busy machine must not look like a slow resolver. */
 const ZERO_LATENCY_CLOCK = { ...systemClock, monotonicNow: () => 0 }
 
-const HEALTHY = [
-  ...['--source-address', GOOD, '--helo', 'probe.example.com'],
-  ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.two.test,127.20.0.1'],
-]
-
-function doctor(args: readonly string[], home = emptyFolder()): Promise<Ran> {
-  chmodSync(join(home, 'data'), 0o700)
-  const { dnsAddress, smtpPort } = simulator
-  // If a flag is given twice, the last value applies.
-  const simulatorFlags = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
-  const settings = [
-    ...simulatorFlags,
-    '--allow-ranges',
-    '127.0.0.0/8',
-    '--data-dir',
-    join(home, 'data'),
-  ]
-  return runEv(['doctor', ...settings, ...args], { home, context: { clock: ZERO_LATENCY_CLOCK } })
-}
-
-type Report = { ok: boolean; checks: Record<'check' | 'state' | 'says' | 'todo', string>[] }
-const parseReport = ({ stdout }: Ran): Report => JSON.parse(stdout)
-const getStates = (result: Ran) =>
-  Object.fromEntries(parseReport(result).checks.map(({ check, state }) => [check, state]))
+const doctor = (args: readonly string[], home?: string) =>
+  runDoctor(simulator, args, { home, clock: ZERO_LATENCY_CLOCK })
 
 describe.concurrent('ev doctor with a correct setup', () => {
   test('prints a line for each check and exits with 0', async () => {

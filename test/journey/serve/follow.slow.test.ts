@@ -4,6 +4,7 @@ import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, simulatorFlags } from '../../support/cli.ts'
 import { type CliService, startService } from '../../support/cli-service.ts'
+import { withEqualHosts } from '../../support/own-hosts.ts'
 
 // A list is followed while it is cancelled and resumed, and across a restart of the service.
 
@@ -28,8 +29,7 @@ afterAll(async () => {
 
 const SCENARIO: Scenario = {
   mailboxes: ['user*'],
-  domains: Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, `mx.${name}`]] }])),
-  hosts: Object.fromEntries(DOMAINS.map(name => [`mx.${name}`, { behavior: 'slow', ms: 20 }])),
+  ...withEqualHosts(DOMAINS, { behavior: 'slow', ms: 20 }),
 }
 
 const client = () => new EvClient({ apiKey: key, baseUrl: service.url })
