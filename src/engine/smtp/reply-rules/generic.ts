@@ -337,6 +337,7 @@ export const WEAK_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 5321 §4.2.3 (421, 451, 452)',
     /(?:service|server|system|resources?|mail ?box|host)[^;]{0,30}(?:unavailable|not available|busy|error|problem)/,
+    /read-?only mode|\bdns (?:error|failure)|no (?:answer|response|reply) from (?:the )?(?:user )?(?:database|directory|ldap)/,
     /internal (?:server )?error|temporar|insufficient|(?:disk|storage) (?:space|full)|overload|load average|maintenance/,
     /expired|hop count|too many hops|not accepting (?:network )?(?:connections|messages|mail)|incorrectly configured|config(?:uration)? error|misconfigured|lookup (?:failure|failed|error)|timed? ?out|congestion/,
   ),

@@ -150,7 +150,7 @@ export const ENGLISH: Lexicon = {
   spam: 'spam, spammy, spamm*, spamtrap*, ube, uce, bulk, junk, junkmail, unsolicited, phish*, virus*, malware, malicious, suspicious, suspected, antispam',
   policy: 'policy, policies, new domain, domain age, young domain',
   blocklist:
-    'real time, realtime, blacklist*, black, black list*, blocklist*, block list*, denylist*, deny list*, rbl, dnsbl, rblsmtpd, spamhaus, spamcop, sorbs, barracuda, reputation, abuse, abusive, directory attack*, whitelist*, white list*, allowlist*, allow list*, welcomelist*',
+    'real time, realtime, blacklist*, black, black list*, blocklist*, block list*, denylist*, deny list*, rbl, dnsbl, rblsmtpd, spamhaus, spamcop, sorbs, barracuda, reputation, abuse, abusive, directory attack*, whitelist*, white list*, allowlist*, allow list*, welcomelist*, safelist*, safe list*',
   greylist: 'greylist*, graylist*, grey list*, gray list*',
   tls: 'tls, ssl, starttls, requiretls, encrypt*, unencrypted, secure connection, secure session, secure channel',
   auth: 'auth, authentication, authenticat*, unauthenticat*, password*, credential*',

@@ -40,6 +40,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 3463 §3.3 (x.2.0)',
     `${BOX} later missing`,
+    `${BOX} missing later`,
     'later fail? box missing',
     `later missing ${BOX}`,
     'later .... lookup',
