@@ -237,7 +237,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
       verified: sum(counts),
       changed: sum(counts.filter(one => one.from !== one.to)),
       counts: counts.map(one => ({ ...one })),
-      items: found.changes.map(({ position, text, before, after }) => ({
+      items: found.rows.map(({ position, text, before, after }) => ({
         row: position,
         email: text,
         before: present(before),
@@ -252,7 +252,7 @@ export function reverifyRoutes(service: ReverifyDeps) {
   return router
 }
 
-const NO_CHANGES: Awaited<ReturnType<typeof findChanges>> = { changes: [], next: null }
+const NO_CHANGES: Awaited<ReturnType<typeof findChanges>> = { rows: [], next: null }
 
 const checkedBefore = ({ clock }: ReverifyDeps, days: number | undefined) =>
   days === undefined ? undefined : clock.now() - days * DAY

@@ -136,14 +136,14 @@ const toSelection = ({ clock }: CliContext, { only, olderThanDays }: Selection) 
 async function readChanges(database: Database, job: Job, max: number): Promise<ChangesView> {
   const counts = await countChanges(database, job.id)
   const scannedMax = Number.MAX_SAFE_INTEGER
-  const { changes } = await findChanges(database, { jobId: job.id, after: 0, max, scannedMax })
+  const { rows } = await findChanges(database, { jobId: job.id, after: 0, max, scannedMax })
   return {
     job_id: job.id,
     previous_job_id: parseOrigin(job).previousJobId,
     verified: sum(counts),
     changed: sum(counts.filter(({ from, to }) => from !== to)),
     counts,
-    items: changes.map(({ position, text, before, after }) => ({
+    items: rows.map(({ position, text, before, after }) => ({
       row: position,
       email: text,
       before: presentCompared(before),

@@ -78,22 +78,21 @@ async function selectWithin(database: Database, o: Part): Promise<ResultRow[]> {
   return max === 0 ? [] : selectRows(database, { ...o, max })
 }
 
-type FindOptions = PageOptions & {
-  readonly reasons?: readonly Reason[]
-  /** Substring of the address, case-insensitive. */
-  readonly search?: string
-  /** Only rows with a result that have one of these actions by the policy. */
-  readonly decided?: { readonly actions: readonly Action[]; readonly policy: ActionPolicy }
-  /** Maximum number of rows scanned. */
-  readonly scannedMax?: number
-}
+type FindOptions = PageOptions &
+  ScanOptions & {
+    readonly reasons?: readonly Reason[]
+    /** Substring of the address, case-insensitive. */
+    readonly search?: string
+    /** Only rows with a result that have one of these actions by the policy. */
+    readonly decided?: { readonly actions: readonly Action[]; readonly policy: ActionPolicy }
+  }
 
 /** Conditions on rows. */
 export type RowConditions = Pick<FindOptions, 'classes' | 'reasons' | 'search' | 'decided'>
 
-type Found = {
-  /** Matching rows, without their cells. */
-  readonly rows: readonly ResultRow[]
+export type Found<Row> = {
+  /** Matching rows. */
+  readonly rows: readonly Row[]
   /** Position after which the next search starts; null if there are no more rows. */
   readonly next: number | null
 }
@@ -102,18 +101,42 @@ type Found = {
  * Finds rows in list order, including those without a result if there is no filter for them. A
  * search ends after `scannedMax` rows and returns what was found, possibly nothing.
  */
-export async function findResults(database: Database, o: FindOptions): Promise<Found> {
+export const findResults = (database: Database, o: FindOptions): Promise<Found<ResultRow>> =>
+  scanRows(database, o, async ({ end, ...part }) => {
+    const page = await selectRows(database, { ...o, ...part, to: end, withoutCells: true })
+    const readTo = page.length < part.max ? end : (page.at(-1)?.position ?? end)
+    return { rows: page.filter(row => matches(row, o)), readTo }
+  })
+
+export type ScanOptions = Pick<PageOptions, 'jobId' | 'after' | 'max'> & {
+  /** Maximum number of rows scanned. */
+  readonly scannedMax?: number
+}
+
+/**
+ * Finds matching rows in list order, chunk by chunk. Ends after `scannedMax` rows and returns what
+ * was found, possibly nothing. `select` returns up to `max` matches, and up to where it has read.
+ */
+export async function scanRows<Row extends { readonly position: number }>(
+  database: Database,
+  o: ScanOptions,
+  select: (part: {
+    readonly after: number
+    readonly end: number
+    readonly max: number
+  }) => Promise<{ readonly rows: readonly Row[]; readonly readTo: number }>,
+): Promise<Found<Row>> {
   const last = await lastPosition(database, o.jobId)
   const to = Math.min(last, o.after + (o.scannedMax ?? SCANNED_MAX))
-  const rows: ResultRow[] = []
+  const rows: Row[] = []
   let after = o.after
   // One more row than requested shows whether there are more.
   while (after < to && rows.length <= o.max) {
     const end = Math.min(to, after + nextChunk(database))
-    const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
-    const page = await runChunk(database, () => selectRows(database, part))
-    rows.push(...page.filter(row => matches(row, o)))
-    after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
+    const part = { after, end, max: o.max + 1 - rows.length }
+    const found = await runChunk(database, () => select(part))
+    rows.push(...found.rows)
+    after = found.readTo
   }
   const shown = rows.slice(0, o.max)
   if (rows.length > o.max) return { rows: shown, next: shown.at(-1)?.position ?? null }

@@ -1,9 +1,15 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
-import { nextChunk, runChunk, SCANNED_MAX } from '../../db/paging.ts'
+import { nextChunk, runChunk } from '../../db/paging.ts'
 import type { Reason } from '../../engine/verdict/reason.ts'
 import { CLASSES, type Class } from '../../engine/verdict/verdict.ts'
-import { lastPosition, reasonIn } from '../results/result-store.ts'
+import {
+  type Found,
+  lastPosition,
+  reasonIn,
+  type ScanOptions,
+  scanRows,
+} from '../results/result-store.ts'
 import { checkedAt } from './selection.ts'
 
 /** Number of rows by their class in the previous job and in this one. */
@@ -61,45 +67,19 @@ type Change = {
   readonly after: ComparedResult
 }
 
-type ChangesOptions = {
-  readonly jobId: string
-  /** Position of the last row of the previous page. */
-  readonly after: number
-  readonly max: number
+type ChangesOptions = ScanOptions & {
   /** Only rows that had one of these classes. */
   readonly from?: readonly Class[] | undefined
   /** Only rows that have one of these classes now. */
   readonly to?: readonly Class[] | undefined
-  /** Maximum number of rows scanned. */
-  readonly scannedMax?: number
 }
 
-type Found = {
-  readonly changes: readonly Change[]
-  /** Position after which the next search starts; null if there are no more rows. */
-  readonly next: number | null
-}
-
-/**
- * Finds the rows whose class has changed, in list order. Ends after `scannedMax` rows and returns
- * what was found, possibly nothing.
- */
-export async function findChanges(database: Database, o: ChangesOptions): Promise<Found> {
-  const last = await lastPosition(database, o.jobId)
-  const to = Math.min(last, o.after + (o.scannedMax ?? SCANNED_MAX))
-  const changes: Change[] = []
-  let after = o.after
-  // One more row than requested shows whether there are more.
-  while (after < to && changes.length <= o.max) {
-    const end = Math.min(to, after + nextChunk(database))
-    const part = { ...o, after, end, max: o.max + 1 - changes.length }
-    changes.push(...(await runChunk(database, () => selectChanges(database, part))))
-    after = end
-  }
-  const shown = changes.slice(0, o.max)
-  if (changes.length > o.max) return { changes: shown, next: shown.at(-1)?.position ?? null }
-  return { changes, next: after < last ? after : null }
-}
+/** Finds the rows whose class has changed, in list order; see `scanRows`. */
+export const findChanges = (database: Database, o: ChangesOptions): Promise<Found<Change>> =>
+  scanRows(database, o, async part => ({
+    rows: await selectChanges(database, { ...o, ...part }),
+    readTo: part.end,
+  }))
 
 type ChangedRow = {
   readonly position: number
