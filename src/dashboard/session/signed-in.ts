@@ -88,17 +88,16 @@ export async function userOf(
 /** Avoids a database write for every page. */
 const TOUCH_EVERY_MS = MINUTE
 
+/** Leads back to the page, or to that of a form or of a part that was requested. */
 function toSignIn(c: Context<Env>): Response {
-  const { pathname, search } = new URL(c.req.url)
-  const next =
-    c.req.method === 'GET' && pathname !== '/'
-      ? `?next=${encodeURIComponent(pathname + search)}`
-      : ''
+  const { req } = c
+  const isPart = req.header('HX-Request') === 'true'
+  const isPage = req.method === 'GET' && !isPart
+  const from = isPage ? req.url : (req.header('HX-Current-URL') ?? req.header('Referer') ?? '')
+  const { pathname = '/', search = '' } = URL.parse(from) ?? {}
+  const path = `/sign-in${pathname === '/' ? '' : `?next=${encodeURIComponent(pathname + search)}`}`
   // htmx would render the sign-in page inside this page.
-  if (c.req.header('HX-Request') === 'true') {
-    return c.body(null, 401, { 'HX-Redirect': '/sign-in' })
-  }
-  return c.redirect(`/sign-in${next}`, 303)
+  return isPart ? c.body(null, 401, { 'HX-Redirect': path }) : c.redirect(path, 303)
 }
 
 /** Sends a person who must set up a second factor to that page. */

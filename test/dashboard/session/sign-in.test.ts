@@ -16,6 +16,18 @@ describe('sign-in', () => {
     expect((await services.get('/sessions')).status).toBe(200)
   })
 
+  test('returns to the page of a form that was sent without a session', async () => {
+    const services = await createTestDashboard({ signIn: false })
+    const from = `${services.service.settings.baseUrl}/keys/new`
+    const sent = { method: 'POST', body: new URLSearchParams({ name: 'CI' }) }
+    const plain = await services.fetch('/keys', { ...sent, headers: { Referer: from } })
+    const htmx = { 'HX-Request': 'true', 'HX-Current-URL': from }
+    const part = await services.fetch('/keys', { ...sent, headers: htmx })
+    const next = '/sign-in?next=%2Fkeys%2Fnew'
+    expect([plain.status, plain.headers.get('Location')]).toEqual([303, next])
+    expect([part.status, part.headers.get('HX-Redirect')]).toEqual([401, next])
+  })
+
   test('sets a cookie that scripts, other hosts, other sites and plain HTTP cannot access', async () => {
     const services = await createTestDashboard({ signIn: false })
     const cookie = (await services.signIn()).headers.getSetCookie()[0] ?? ''
