@@ -9,6 +9,11 @@ import { type ZoneEntry, zone } from '../support/zone.ts'
 /** DNS records and mail servers. */
 export type MailPlan = {
   readonly zone: Readonly<Record<string, ZoneEntry>>
+  /** The records that change after a time. */
+  readonly later?: {
+    readonly afterMs: number
+    readonly zone: Readonly<Record<string, ZoneEntry>>
+  }
   /** Creates the servers as clients of one egress see them. */
   readonly servers: (egress: string) => MxScript | NonNullable<MxScript['answer']>
 }
@@ -30,6 +35,10 @@ const REFERENCE_ZONE = Object.fromEntries(
 export function startMail(createMail: CreateMail, clock: Clock) {
   const plan = createMail(clock)
   const names = zone({ ...plan.zone, ...REFERENCE_ZONE })
+  const { afterMs = 0, zone: changes = {} } = plan.later ?? {}
+  clock.after(afterMs, () => {
+    for (const [name, entry] of Object.entries(changes)) names.set(name, entry)
+  })
   const byEgress = new Map<string, ReturnType<typeof scriptedMx>>()
   const dialled: Target[] = []
   const log = new ConnectionLog(clock)

@@ -510,6 +510,22 @@ export const SCENARIOS: readonly ListScenario[] = [
     waits: true,
   },
   {
+    name: 'whose domain moves while it waits is verified at its new mail server',
+    ...plain(people(20, 'moving.test'), {}),
+    mail: () => ({
+      zone: { ...separate('moving.test'), 'mx.new.example': { A: ['192.0.2.2'] } },
+      later: { afterMs: 5 * MINUTE, zone: { 'moving.test': { MX: [[10, 'mx.new.example']] } } },
+      servers: () => (line, session) =>
+        session.to.ip === '192.0.2.1'
+          ? toRecipients(() => GREYLISTED)(line, session)
+          : polite(line, session),
+    }),
+    asks: { max: 5 },
+    randomMax: 4,
+    connectionsMax: 12,
+    waits: true,
+  },
+  {
     name: 'whose domain has no DNS answer is unknown, and the others are verified',
     texts: ['user1@servfail.test', ...people(20, 'a.test')],
     reasons: ['dns_error', ...people(20, 'a.test').map(truth)],
@@ -700,9 +716,10 @@ export function checkVerified(scenario: ListScenario, verified: Verified, door: 
   expect([...asked].filter(([, times]) => isWrong(times))).toEqual([])
   const randomLimit = randomMax * door.members
   expect([...mail.randomAsked()].filter(([, times]) => times > randomLimit)).toEqual([])
-  // The addresses of an exchanger are asked again after minutes, and its domain is not.
+  // A domain is asked again for the retries after ten minutes, and its exchangers after minutes.
   const questions = [...mail.questions()].filter(([one]) => !waits || one.startsWith('MX '))
-  expect(questions.filter(([, times]) => times > door.members)).toEqual([])
+  const questionsMax = (waits ? 3 : 1) * door.members
+  expect(questions.filter(([, times]) => times > questionsMax)).toEqual([])
   // Requests go before the rows of a service in real time, in which the clock may advance.
   const slack = door.yieldsToRequests ? 1.5 : 1
   const connectionsMax = Math.ceil(scenario.connectionsMax * slack) * door.members

@@ -119,6 +119,11 @@ const ACTIVE_SCARCE_SHARE = 0.9
 const ROUTING_MAX = 1_000
 /** Minimum of a run, however many runs share the maximum. */
 const ROUTING_MIN = 20
+/**
+ * How long a row keeps its route. Later retries look it up again: a domain may move to other mail
+ * servers during a list, and a list may be resumed weeks later.
+ */
+const ROUTE_MS = 10 * MINUTE
 /** Addresses of one domain that are routed together, so that other domains have their turn. */
 const GROUP_MAX = 200
 /** Fewer in a process that serves requests, where many would block the event loop for long. */
@@ -174,7 +179,7 @@ export class Run {
   /** Aborts with `ending` or a moment after the run is to finish: connections are closed then. */
   readonly closing: AbortSignal
   /** How rows are routed, and how while they can wait for the DNS check. */
-  readonly #route: RouteOptions
+  readonly #routeOptions: RouteOptions
   readonly #patientRoute: RouteOptions
   readonly #unsubscribe: (() => void)[]
   /** Rows without a result. */
@@ -229,8 +234,8 @@ export class Run {
     this.draining = draining.signal
     this.closing = closing.signal
     const dnsPause = new DnsPause(deps.engine.resolverCheck, clock, waiting.signal)
-    this.#route = { ...options.route, signal: draining.signal }
-    this.#patientRoute = { ...this.#route, dnsPause }
+    this.#routeOptions = { ...options.route, signal: draining.signal }
+    this.#patientRoute = { ...this.#routeOptions, dnsPause }
     this.#unsubscribe = [ending.done, draining.done, waiting.done, closing.done]
     this.#operatorRows = new OperatorRows({
       getRoom: deps.getRoom,
@@ -480,15 +485,25 @@ export class Run {
 
   /** Finds the route of a row. An internal failure becomes its result. */
   #prepare(row: Row<unknown>): PreparedAddress | Promise<PreparedAddress> {
-    const resumed = this.#resume(row)
-    if (resumed !== null) return { task: resumed }
-    const { text } = row
+    const task = this.#resume(row)
+    if (task !== null && (row.history?.waitedMs ?? 0) < ROUTE_MS) return { task }
+    const options = this.#isPatient ? this.#patientRoute : this.#routeOptions
+    if (task === null) return this.#route(row, options)
+    const prepared = this.#route(row, { ...options, forceRefresh: true })
+    // Where the DNS fails now, the mail servers are where they were.
+    const orKnown = (one: PreparedAddress) => (isUnknown(one) ? { task } : one)
+    return 'then' in prepared ? prepared.then(orKnown) : orKnown(prepared)
+  }
+
+  #route(
+    { text }: Row<unknown>,
+    options: RouteOptions,
+  ): PreparedAddress | Promise<PreparedAddress> {
     const startedAt = this.#clock.monotonicNow()
     const fail = (error: unknown) => ({
       result: fromFailure(this.#clock, { text, startedAt }, error),
     })
     try {
-      const options = this.#isPatient ? this.#patientRoute : this.#route
       const prepared = this.#engine.routeOne(text, options)
       return 'then' in prepared ? prepared.catch(fail) : prepared
     } catch (error) {
@@ -719,10 +734,12 @@ export class Run {
     if (!this.#open.has(pending.row)) return
     if (isBlocked) this.#blockedCount++
     this.#onInactive()
-    const enqueue = () => {
+    const enqueue = async () => {
       if (isBlocked) this.#blockedCount--
       this.#active++
-      if (!this.draining.aborted) this.#enqueue(pending, true)
+      if (this.draining.aborted) return
+      if (this.#clock.monotonicNow() - pending.since < ROUTE_MS) this.#enqueue(pending, true)
+      else await this.#enqueueOld(pending)
     }
     sleep(this.#clock, delayMs, this.draining)
       .then(enqueue)
@@ -766,6 +783,23 @@ export class Run {
     return duplicates
   }
 
+  /** Queues a row again that has waited: its domain may have moved to other mail servers. */
+  async #enqueueOld(pending: Pending) {
+    const { row, task, since, tries, egress, refusedBy } = pending
+    const { accepted, route } = task
+    const waitedMs = this.#clock.monotonicNow() - since
+    const history = { tries, egress, refusedBy, accepted, route, waitedMs }
+    const prepared = await this.#prepare({ ...row, history })
+    if (this.draining.aborted || !this.#open.has(row)) return
+    if ('result' in prepared) return this.#finish(pending, prepared.result)
+    const moved = prepared.task
+    if (hasSameHosts(moved, task)) return this.#enqueue(pending, true)
+    this.#operatorRows.count(task.operator.name, -1)
+    this.#operatorRows.count(moved.operator.name, 1)
+    const fresh = { tries: 0, egress: null, refusedBy: [] }
+    this.#enqueue({ ...pending, ...fresh, task: { ...moved, accepted } }, true)
+  }
+
   #routeAgain(row: Row<unknown>) {
     this.#deps.routing.add(this)
     this.#backlog.add(row)
@@ -801,6 +835,12 @@ export class Run {
     }
   }
 }
+
+const hasSameHosts = (one: ProbeTask, other: ProbeTask) =>
+  hostsOf(one.route).join() === hostsOf(other.route).join()
+
+const isUnknown = (prepared: PreparedAddress) =>
+  'result' in prepared && prepared.result.verdict.risk === 'unknown'
 
 /** Whether all exchangers of a domain have names below it. */
 function isSelfHosted({ address, route }: ProbeTask): boolean {
