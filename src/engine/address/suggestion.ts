@@ -73,6 +73,7 @@ function withCorrectedTld(name: string): string | null {
  */
 export function correctLocal({ text }: Address): Address | null {
   const [quote] = LEADING_QUOTE.exec(text) ?? ['']
+  if (quote === '' && ASCII.test(text)) return null
   const unquoted = quote === '' ? text : text.slice(quote.length).replace(CLOSING_QUOTE, '')
   const at = unquoted.lastIndexOf('@')
   const local = replaceLookAlikes(unquoted.slice(0, at))
@@ -87,7 +88,8 @@ const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
 
 /**
  * Returns the intended address of a text with an obvious syntax error, a listed typo, a quotation mark
- * before it or look-alikes of ASCII in its name, which needs no DNS; else null. `address` is the text as the caller parsed it.
+ * before it or look-alikes of ASCII in its name, which needs no DNS; else null. `address` is the text
+ * as the caller parsed it.
  */
 export function suggestAddress(text: string, address = parseAddress(text)): string | null {
   if (isFault(address)) return suggestForSyntaxError(text)
