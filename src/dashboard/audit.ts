@@ -2,11 +2,12 @@ import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import { AUDIT_ACTIONS, type AuditAction } from '../audit.ts'
 import type { AuditEntry, AuditPage } from '../client/types.ts'
-import { queryOf } from './api.ts'
+import { ApiProblem, queryOf } from './api.ts'
 import type { Env } from './deps.ts'
-import { field, select } from './page/form.ts'
+import { field, problemWith, select, withLabel } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
+import { notice } from './page/notice.ts'
 import { table } from './page/table.ts'
 import { ago } from './page/text.ts'
 
@@ -15,12 +16,16 @@ export const auditRoutes = (): Hono<Env> =>
   new Hono<Env>().get('/audit', async c => {
     const filter = filterOf(c)
     const query = { ...filter, limit: PAGE_ROWS }
-    const { data } = await c.get('api').ask<AuditPage>('/v1/audit', { query })
+    const found = await c.get('api').ask<AuditPage>('/v1/audit', { query }).catch(problemWith)
+    // Without the right to read the log, the form is of no use.
+    if (found instanceof ApiProblem && found.status !== 400) throw found
+    const isFound = !(found instanceof ApiProblem)
     return page(c, {
+      status: isFound ? 200 : 400,
       title: 'Audit log',
       intro:
         'Changes to keys, webhooks and the account, sign-ins, downloads of results, and requests without the right. Entries are kept for a year.',
-      body: html`${filterForm(filter)} ${entries(filter, data)}`,
+      body: html`${filterForm(filter)} ${isFound ? entries(filter, found.data) : notice('bad', withLabel(found, LABELS))}`,
     })
   })
 
@@ -33,6 +38,9 @@ function filterOf({ req }: Context<Env>): Filter {
   const all = names.map(name => [name, req.query(name)?.trim() ?? ''] as const)
   return Object.fromEntries(all.filter(([, value]) => value !== ''))
 }
+
+/** Form labels by API parameter. */
+const LABELS = { since: 'From (UTC)', until: 'Before (UTC)' }
 
 const filterForm = ({ action = '', since = '', until = '' }: Filter): Html => html`
   <form method="get" action="/audit" class="row">
@@ -48,8 +56,8 @@ const filterForm = ({ action = '', since = '', until = '' }: Filter): Html => ht
         })),
       ],
     })}
-    ${field({ label: 'From (UTC)', name: 'since', type: 'date', value: since })}
-    ${field({ label: 'Before (UTC)', name: 'until', type: 'date', value: until })}
+    ${field({ label: LABELS.since, name: 'since', type: 'date', value: since })}
+    ${field({ label: LABELS.until, name: 'until', type: 'date', value: until })}
     <button>Show</button>
   </form>`
 

@@ -18,7 +18,7 @@ import { formatPlan } from '../platform/text.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { bars, dayChart, meter } from './page/chart.ts'
-import { field, problemWith, select } from './page/form.ts'
+import { field, problemWith, select, withLabel } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
@@ -242,18 +242,25 @@ async function historyPart(c: Context<Env>, filter: Filter): Promise<Rendered> {
     const { data } = await c.get('api').ask<HistoryPage>('/v1/history', options)
     return { body: wrap(rows(data, { filter, period })), status: 200 }
   } catch (error) {
-    const { message, status } = problemWith(error)
-    return { body: wrap(notice('bad', message)), status: status as ContentfulStatusCode }
+    const problem = problemWith(error)
+    const body = wrap(notice('bad', withLabel(problem, LABELS)))
+    return { body, status: problem.status as ContentfulStatusCode }
   }
 }
 
-/** Returns the next day, as the end date is inclusive. The API rejects text that is not a date. */
+/** Returns the next day, as the end date is inclusive. The API rejects text that is not a day. */
 function dayAfter(day: string): string {
-  const at = Date.parse(day)
+  const at = DAY_FORMAT.test(day) && day < DAY_MAX ? Date.parse(day) : Number.NaN
   return Number.isNaN(at) ? day : new Date(at + DAY).toISOString().slice(0, DAY_LENGTH)
 }
 
+const DAY_FORMAT = /^\d{4}-\d\d-\d\d$/
+/** The next day would have a year of five digits. */
+const DAY_MAX = '9999-12-31'
 const DAY_LENGTH = 'YYYY-MM-DD'.length
+
+/** Form labels by API parameter. */
+const LABELS = { since: 'From (UTC)', until: 'To (UTC)' }
 
 const fields = (filter: Filter): Html => html`
   <div class="row">
@@ -271,8 +278,8 @@ const fields = (filter: Filter): Html => html`
       filter.reason,
     )}
     ${choose('Source', 'source', Object.entries(SOURCE_NAMES), filter.source)}
-    ${field({ label: 'From (UTC)', name: 'from', type: 'date', value: filter.from ?? '' })}
-    ${field({ label: 'To (UTC)', name: 'to', type: 'date', value: filter.to ?? '' })}
+    ${field({ label: LABELS.since, name: 'from', type: 'date', value: filter.from ?? '' })}
+    ${field({ label: LABELS.until, name: 'to', type: 'date', value: filter.to ?? '' })}
   </div>
   <p><label class="tick"><input type="checkbox" name="sandbox" value="true"
     ${filter.sandbox === 'true' ? html`checked` : NOTHING} /> Sandbox</label>

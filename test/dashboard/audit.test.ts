@@ -56,6 +56,14 @@ describe('the page', () => {
     expect(none).toContain('No matching entries.')
   })
 
+  test('keeps the form of a day that is out of range, and names its field', async () => {
+    const { get } = await createTestDashboard()
+    const { status, text } = await get('/audit?since=20266-01-01')
+    expect(status).toBe(400)
+    expect(text).toContain('value="20266-01-01"')
+    expect(text).toContain('&quot;From (UTC)&quot; in the query is')
+  })
+
   test('is closed to a key without the scope, and not in its menu', async () => {
     const dashboard = await createTestDashboard({ signIn: false })
     await dashboard.signIn(await dashboard.addKey({ scopes: ['dashboard', 'account:read'] }))

@@ -139,4 +139,14 @@ describe('the history', () => {
     expect(text.trim()).toMatch(/^<div id="history">/)
     expect((await dashboard.get('/usage?from=x', HTMX)).status).toBe(400)
   })
+
+  test('names the field of a day that is out of range', async () => {
+    const { get } = await verified('user1@a.test')
+    for (const day of ['20266-01-01', '%2B275760-09-13', '2026-13-01']) {
+      const { status, text } = await get(`/usage?to=${day}`, HTMX)
+      expect([day, status]).toEqual([day, 400])
+      expect(text).toContain('&quot;To (UTC)&quot; in the query is')
+    }
+    expect((await get('/usage?to=9999-12-31', HTMX)).status).toBe(200)
+  })
 })
