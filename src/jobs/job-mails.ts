@@ -9,6 +9,7 @@ import { type Log, writeLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { createLogTransport, type Mail, type Notify } from '../webhooks/mail-transport.ts'
+import { recordSent } from '../webhooks/record-sent.ts'
 import { getListName, type Job } from './job-store.ts'
 import { JOB_LOG } from './telemetry.ts'
 
@@ -85,7 +86,8 @@ type MailContext = JobMailsDeps & {
  */
 async function sendOne(context: MailContext, due: Job): Promise<void> {
   const { database, clock, log, timings, signal, failingSince } = context
-  const until = database.steadyClock.now() + timings.retryMs
+  const claimMs = timings.retryMs
+  const until = database.steadyClock.now() + claimMs
   if (!(await moveDue(database, due.id, due.mail_due_at, until))) return
   try {
     const account = await findAccount(database, due.account_id ?? '')
@@ -101,7 +103,8 @@ async function sendOne(context: MailContext, due: Job): Promise<void> {
     if (willRetry) return
   }
   failingSince.delete(due.id)
-  await moveDue(database, due.id, until, null)
+  const record = () => moveDue(database, due.id, until, null)
+  await recordSent(record, { clock, signal, claimMs })
 }
 
 /** Changes when a mail is due. Returns false if another server has changed it. */

@@ -108,7 +108,7 @@ export async function countPendingAlerts({ reader }: Database): Promise<number> 
 /**
  * Identifies an alert by its due time: if that has changed, another server has sent or claimed it.
  */
-export type AlertClaim = Pick<DueAlert, 'webhookId' | 'dueAt'>
+type AlertClaim = Pick<DueAlert, 'webhookId' | 'dueAt'>
 
 /**
  * Claims an alert by postponing it. Returns false if another server was first; the caller must not

@@ -1,19 +1,13 @@
-import { type Database, isStorageError, write } from '../db/database.ts'
+import { type Database, write } from '../db/database.ts'
 import { type Clock, MINUTE, SECOND } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
 import { type Log, writeLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
-import { retry } from '../platform/retry.ts'
 import { alertEmail } from './alert-email.ts'
-import {
-  type AlertClaim,
-  claimAlert,
-  type DueAlert,
-  listDueAlerts,
-  markAlertSent,
-} from './alert-store.ts'
+import { claimAlert, type DueAlert, listDueAlerts, markAlertSent } from './alert-store.ts'
 import { RETENTION_MS } from './delivery-state.ts'
 import { createLogTransport, type Notify } from './mail-transport.ts'
+import { recordSent } from './record-sent.ts'
 import { WEBHOOK_LOG } from './telemetry.ts'
 
 type EndpointAlertsDeps = {
@@ -74,36 +68,21 @@ async function sendDue(context: AlertContext): Promise<void> {
  * be written, the mail is not repeated every ten seconds.
  */
 async function sendOne(context: AlertContext, notice: DueAlert): Promise<void> {
-  const { database, log } = context
+  const { database, clock, log, signal } = context
   const { webhookId, accountId, failedEvents } = notice
-  const claim = { webhookId, dueAt: database.steadyClock.now() + context.timings.retryMs }
+  const claimMs = context.timings.retryMs
+  const claim = { webhookId, dueAt: database.steadyClock.now() + claimMs }
   if (!(await write(database, trx => claimAlert(trx, notice, claim.dueAt)))) return
   try {
     await send(context, notice)
     writeLog(log, WEBHOOK_LOG.alertSent, { webhookId, accountId, failedEvents })
   } catch (error) {
-    if (context.signal.aborted || canRetry(context, notice, error)) return
+    if (signal.aborted || canRetry(context, notice, error)) return
   }
   context.failingSince.delete(webhookId)
-  await recordSent(context, notice, claim)
-}
-
-/**
- * Retries while the database is unavailable: once the claim has expired the mail would be sent
- * twice.
- */
-async function recordSent(
-  context: AlertContext,
-  notified: DueAlert,
-  claim: AlertClaim,
-): Promise<void> {
-  const { database, clock, signal, timings } = context
-  const until = clock.monotonicNow() + timings.retryMs
-  const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isStorageError }
-  await retry(
-    () => write(database, trx => markAlertSent(trx, claim, notified, database.steadyClock.now())),
-    o,
-  )
+  const record = () =>
+    write(database, trx => markAlertSent(trx, claim, notice, database.steadyClock.now()))
+  await recordSent(record, { clock, signal, claimMs })
 }
 
 /** Sends to the address of the account, else to the configured one, else to the log. */
@@ -141,13 +120,10 @@ export type AlertTimings = {
   readonly retryMs: number
   /** Time after which an alert is no longer retried: its events are deleted by then. */
   readonly giveUpMs: number
-  /** Wait before the write of a sent alert is retried. */
-  readonly noteRetryMs: number
 }
 
 export const DEFAULT_ALERT_TIMINGS: AlertTimings = {
   pollMs: 10 * SECOND,
   retryMs: 5 * MINUTE,
   giveUpMs: RETENTION_MS,
-  noteRetryMs: SECOND,
 }

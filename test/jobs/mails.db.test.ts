@@ -118,6 +118,20 @@ test('of two processes, one sends the mail; that of a process that crashed is se
   resolve()
 })
 
+test('a mail that was sent while the database becomes unavailable is recorded afterwards, and not sent again', async () => {
+  const { startMails, mailed, notify, database, pass } = await createService()
+  const start = database.db.transaction.bind(database.db)
+  let left = 3
+  database.db.transaction = () => {
+    if (notify.sent.length === 0 || left-- <= 0) return start()
+    throw Object.assign(new Error('the server starts'), { code: '57P03' })
+  }
+  startMails()
+  await mailed(1)
+  await pass(20 * MINUTE)
+  expect([notify.sent.length, left < 0]).toEqual([1, true])
+})
+
 test('if the account lost its address, the log has a line', async () => {
   const service = await createService()
   await service.finished(service.id)
