@@ -195,4 +195,14 @@ describe.each<[string, string, number]>([
     // With the random recipient.
     expect(recipients().length).toBeLessThanOrEqual(3)
   })
+
+  test('is asked about few rows of a list', async () => {
+    const { many, recipients } = engineWith({
+      connect: to => {
+        if (to.host !== second) throw refused(to)
+      },
+    })
+    await many(Array.from({ length: 100 }, (_, n) => `ann${n}@a.test`))
+    expect(recipients().length).toBeLessThanOrEqual(20)
+  })
 })

@@ -409,6 +409,7 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
         this.#notify({ ...one, answer: intercepted, facts: { asked: false } })
       else if (log.isInDoubt(wireAddress(one.target.address))) inDoubt.push(one.target)
       else if (opened.unreached !== null && isNotHosted(one.answer)) {
+        this.egress.hosts.markNotServing(this.#plan.key, opened.host)
         const { answer, ...facts } = opened.unreached
         this.#notify({ ...one, answer, facts })
       } else this.#settle(one, log)

@@ -84,12 +84,14 @@ export async function openSession(
   options: OpenOptions,
 ): Promise<OpenSession | OpenFailure | { readonly held: HeldConnection }> {
   const opener = new SessionOpener(egress, plan, options)
-  const isLast = (host: string) => egress.hosts.isNotServing(plan.key, host)
-  const hosts = connectOrder(plan.route, egress.deps.random, isLast)
+  const isNotServing = (host: string) => egress.hosts.isNotServing(plan.key, host)
+  const hosts = connectOrder(plan.route, egress.deps.random, isNotServing)
   const lookups = new HostLookups(egress.deps, hosts, plan, options.signal)
   for (let next = await lookups.next(); next !== null; next = await lookups.next()) {
     const { host, lookup } = next
     if (options.signal.aborted) return { ...opener.timedOut(host), cutShort: true }
+    // Its answer would decide nothing.
+    if (opener.isAnyUnreached && isNotServing(host)) continue
     if ('fault' in lookup) {
       opener.note(lookupFailure(host, lookup), host, null)
       continue
@@ -269,10 +271,14 @@ class SessionOpener {
     this.#options.listener?.onCall({ ...call, port: this.#deps.smtpPort })
   }
 
-  /** Returns the failure of another host, unless that accepts no mail or has no address. */
+  /** Whether a host was not reached, other than one that accepts no mail or has no address. */
+  get isAnyUnreached(): boolean {
+    return this.#best !== null && weight(this.#best.answer) > 1
+  }
+
+  /** Returns the failure of such a host, if it is another one. */
   #unreachedBefore(host: string): OpenFailure | null {
-    const best = this.#best
-    return best === null || best.host === host || weight(best.answer) <= 1 ? null : this.toFailure()
+    return this.isAnyUnreached && this.#best?.host !== host ? this.toFailure() : null
   }
 
   toFailure(): OpenFailure {

@@ -11,7 +11,7 @@ import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.t
 import type { Result } from '../verdict/verdict.ts'
 import type { EgressPool } from './egress-pool.ts'
 import type { EgressProber } from './egress-prober.ts'
-import { equalHosts, mxGroupKey, type OperatorHosts } from './mx-groups.ts'
+import { equalHosts, hostsOf, mxGroupKey, type OperatorHosts } from './mx-groups.ts'
 import {
   isBackupOnly,
   isNotHosted,
@@ -218,9 +218,10 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
 
   /** Returns the attempt at other hosts; null if there is none. */
   #nextHosts(attempt: Attempt, result: ProbeResult, merged: ProbeResult): Attempt | null {
-    if (isNotHosted(result.answer)) return equalAttempt(attempt, merged)
+    if (isNotHosted(result.answer)) return equalAttempt(attempt, result.host, merged)
     const [hosts, ...remaining] = attempt.remaining
     if (hosts === undefined || this.#options.drain.aborted) return null
+    if (isNotServing(attempt.prober, hosts)) return null
     const tried = attempt.tried + (hasNoAddress(result) ? 0 : 1)
     if (tried === OPERATORS_MAX || !shouldTryNextHosts(result.answer)) return null
     if (this.#hasOtherEgress(attempt, result)) return null
@@ -346,22 +347,26 @@ function firstAttempt(task: ProbeTask, prober: EgressProber, startedAt: number):
   }
 }
 
+/** Whether none of the hosts serves the domain, as they have said. */
+function isNotServing({ hosts }: EgressProber, { route }: OperatorHosts): boolean {
+  const key = mxGroupKey(route)
+  return hostsOf(route).every(host => hosts.isNotServing(key, host))
+}
+
 /**
  * Returns the attempt at the hosts with the preference of one that does not serve the domain; null if
  * there are none, or if one of them has said the same. A domain that has moved may list its old host
  * beside the new one.
  */
-function equalAttempt(attempt: Attempt, probed: ProbeResult): Attempt | null {
+function equalAttempt(attempt: Attempt, host: string | null, merged: ProbeResult): Attempt | null {
   const { hosts, remaining, tried, previous, prober } = attempt
-  const { host } = probed
-  if (host === null || (previous !== null && isNotHosted(previous.answer))) return null
-  if (equalHosts(hosts.route, host).length > 1) {
-    prober.hosts.markNotServing(mxGroupKey(hosts.route), host)
-    return { ...attempt, previous: probed }
-  }
+  if (host === null) return null
+  prober.hosts.markNotServing(mxGroupKey(hosts.route), host)
+  if (previous !== null && isNotHosted(previous.answer)) return null
+  if (equalHosts(hosts.route, host).length > 1) return { ...attempt, previous: merged }
   const [next, ...others] = remaining
   if (next === undefined || equalHosts(hosts.route, host, next.route).length === 0) return null
-  return { ...attempt, hosts: next, remaining: others, tried: tried + 1, previous: probed }
+  return { ...attempt, hosts: next, remaining: others, tried: tried + 1, previous: merged }
 }
 
 const NONE: readonly string[] = []
