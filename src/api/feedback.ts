@@ -239,7 +239,6 @@ const FEEDBACK_VALUES_MAX = 16 * FEEDBACK_ITEMS_MAX
 
 /** Routes of feedback. */
 export function feedbackRoutes(service: FeedbackDeps) {
-  const { metrics } = service
   const submit = route(service, 'POST /v1/feedback', {
     id: 'submitFeedback',
     summary: 'Report bounces, deliveries and complaints',
@@ -282,7 +281,7 @@ export function feedbackRoutes(service: FeedbackDeps) {
       const submission = { accountId: account.id, plan, source: 'api', items }
       const data = c.get('sandbox')
         ? checkFeedback(service, submission)
-        : await recordFeedback({ ...service, metrics }, submission)
+        : await recordFeedback(service, submission)
       if (!c.get('sandbox')) service.feedback.refresh()
       return commitResponse(c, service, async () => ({
         status: 200,
@@ -308,8 +307,7 @@ const PROVIDER_VALUES_MAX = 200_000
 
 /** The route of requests of email providers, which have no API key. */
 export function providerFeedbackRoutes(service: FeedbackDeps) {
-  const { database, clock, secretBox, transport, settings } = service
-  const { metrics } = service
+  const { database, clock, metrics, secretBox, transport, settings } = service
   const services = {
     database,
     clock,

@@ -78,8 +78,7 @@ async function* progress(
   { job, caller }: { readonly job: Job; readonly caller: Caller },
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
-  const { clock, database, isStopping } = service
-  const { outlooks } = service
+  const { clock, database, isStopping, outlooks } = service
   let sent = ''
   for (let last = job; !signal.aborted && !isStopping(); ) {
     const outlook = await unlessUnavailable(outlooks.get(last))

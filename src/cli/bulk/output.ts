@@ -70,19 +70,17 @@ export async function writeOutput(
 ): Promise<WrittenOutput> {
   const { dialect } = list
   const encode = await findTextEncoding(files, dialect, options.format)
-  if (encode === null) {
-    const written = await writeFiles(context, files, list, source, options, { dialect, encode })
-    return { ...written, encoding: 'utf-8' }
-  }
+  const write = async (form: TextForm, encoding: ListDialect['encoding']) => ({
+    ...(await writeFiles(context, files, list, source, options, form)),
+    encoding,
+  })
+  if (encode === null) return write({ dialect, encode }, 'utf-8')
   try {
-    const written = await writeFiles(context, files, list, source, options, { dialect, encode })
-    return { ...written, encoding: dialect.encoding }
+    return await write({ dialect, encode }, dialect.encoding)
   } catch (error) {
     if (!(error instanceof UnknownCharacter)) throw error
+    return write({ dialect: { ...dialect, bom: true }, encode: null }, 'utf-8')
   }
-  const marked = { dialect: { ...dialect, bom: true }, encode: null }
-  const written = await writeFiles(context, files, list, source, options, marked)
-  return { ...written, encoding: 'utf-8' }
 }
 
 /**
