@@ -11,7 +11,7 @@ import { fromCache, fromFailedProbe, fromProbe } from '../verdict/build-result.t
 import type { Result } from '../verdict/verdict.ts'
 import type { EgressPool } from './egress-pool.ts'
 import type { EgressProber } from './egress-prober.ts'
-import { equalHosts, hostsOf, mxGroupKey, type OperatorHosts } from './mx-groups.ts'
+import { equalHosts, hostsOf, type MxHosts, mxGroupKey, type OperatorHosts } from './mx-groups.ts'
 import {
   isBackupOnly,
   isNotHosted,
@@ -333,7 +333,7 @@ export class ProbeGroup implements ProbeSink<ProbeTask, ProbeResult> {
 type TaskGroup = readonly [ProbeTask, ...ProbeTask[]]
 
 function firstAttempt(task: ProbeTask, prober: EgressProber, startedAt: number): Attempt {
-  const [hosts, ...remaining] = selectHosts(task.exchangers, task.accepted)
+  const [hosts, ...remaining] = servingFirst(selectHosts(task.exchangers, task.accepted), prober)
   return {
     prober,
     hosts,
@@ -345,6 +345,14 @@ function firstAttempt(task: ProbeTask, prober: EgressProber, startedAt: number):
     startedAt,
     repeated: null,
   }
+}
+
+/** Puts hosts that do not serve the domain after those of another operator with their preference. */
+function servingFirst(all: MxHosts, prober: EgressProber): MxHosts {
+  const [first, second, ...others] = all
+  if (second === undefined || !isNotServing(prober, first)) return all
+  const [host = ''] = hostsOf(first.route)
+  return equalHosts(first.route, host, second.route).length > 0 ? [second, first, ...others] : all
 }
 
 /** Whether none of the hosts serves the domain, as they have said. */
