@@ -4,13 +4,15 @@ import { stage } from './browser.ts'
 
 const set = stage()
 
+/** Wider than a phone. */
+const NAME = `Ann ${'Lee'.repeat(25)}`
 const PASSWORD = 'correct horse battery'
 
 test('a person is invited, sets a password and a second factor, and signs in with both', async () => {
   const admin = await set.open()
   await admin.go('/people')
   await admin.check('people-first')
-  await admin.page.getByLabel('Name').fill('Ann Lee')
+  await admin.page.getByLabel('Name').fill(NAME)
   await admin.page.getByLabel('Email address').fill('ann@shop.example')
   await admin.page.getByLabel('Role').selectOption('admin')
   await admin.page.getByRole('button', { name: 'Create a link' }).click()
@@ -63,12 +65,12 @@ test('a person is invited, sets a password and a second factor, and signs in wit
 
   await admin.go('/people')
   await admin.check('people')
-  await admin.page.getByRole('link', { name: 'Ann Lee' }).click()
+  await admin.page.getByRole('link', { name: NAME }).click()
   await admin.page.getByRole('heading', { name: 'Remove', exact: true }).waitFor()
   await admin.check('person')
   await admin.page.locator('summary', { hasText: 'Remove person' }).click()
   await admin.page.getByRole('button', { name: 'Yes, remove' }).click()
-  await admin.page.getByText('Ann Lee removed.').waitFor()
+  await admin.page.getByText(`${NAME} removed.`).waitFor()
   await ann.go('/overview')
   await ann.page.getByRole('heading', { name: 'Sign in' }).waitFor()
 }, 300_000)
