@@ -73,10 +73,12 @@ function resultRow(
   const klass = toClass(verdict)
   const mark = styleText(COLORS[klass], MARKS[klass], { stream: stdout })
   return {
-    cells: [`${mark} ${sanitizeText(email)}`, klass, verdict.reason, decision.action],
+    cells: [`${mark} ${shown(email)}`, klass, verdict.reason, decision.action],
     suggestion: evidence.suggestion === null ? '' : sanitizeText(evidence.suggestion),
   }
 }
+
+const shown = (email: string) => sanitizeText(email) || '(empty)'
 
 const RESULT_COLUMNS = ['  ADDRESS', 'CLASS', 'REASON', 'ACTION'].map(title => ({ title }))
 
@@ -118,7 +120,7 @@ export function resultText(
   const klass = toClass(result.verdict)
   const color = COLORS[klass]
   const mark = isSimulated(result) ? ' (SIMULATED)' : ''
-  const head = `${MARKS[klass]} ${sanitizeText(result.email)} is ${klass}${mark}`
+  const head = `${MARKS[klass]} ${shown(result.email)} is ${klass}${mark}`
   const width = widthOf(context, context.stdout)
   const facts = keyValues(factsOf(result, decision), { width, nameWidth: 11 })
   const { dialogue } = result.evidence

@@ -186,6 +186,11 @@ describe.concurrent('ev verify of several addresses', () => {
 ${COUNTS}`)
   })
 
+  test('names an empty address', async () => {
+    expect((await sandbox([''])).stdout).toMatch(/^✘ \(empty\) is undeliverable/)
+    expect((await sandbox(['', 'valid@x.example'])).stdout).toMatch(/^✘ \(empty\) +undeliverable/m)
+  })
+
   test.each([
     [
       70,

@@ -183,7 +183,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   invalid_email: {
     name: 'Invalid address',
     means: 'This is not an email address.',
-    todo: 'Correct it at the position shown.',
+    todo: 'Correct or remove it.',
   },
   invalid_domain: {
     name: 'Domain not found',
