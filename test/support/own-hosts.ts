@@ -2,7 +2,7 @@ import type { Scenario } from '../../src/simulator/scenario.ts'
 
 export type HostPlan = Scenario['hosts'][string]
 
-/** Plans domains with an MX of their own, `mx.` and the domain, so that each is its own operator. */
+/** Gives each domain one MX host, named `mx.` plus the domain, so that each domain is an operator. */
 export const withOwnHosts = (
   plans: Readonly<Record<string, HostPlan>>,
 ): Pick<Scenario, 'domains' | 'hosts'> => ({

@@ -90,7 +90,7 @@ export async function openSession(
   for (let next = await lookups.next(); next !== null; next = await lookups.next()) {
     const { host, lookup } = next
     if (options.signal.aborted) return { ...opener.timedOut(host), cutShort: true }
-    // Its answer would decide nothing.
+    // A host that does not serve the domain decides nothing while another one was not reached.
     if (opener.isAnyUnreached && isNotServing(host)) continue
     if ('fault' in lookup) {
       opener.note(lookupFailure(host, lookup), host, null)

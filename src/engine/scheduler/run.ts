@@ -7,7 +7,7 @@ import type { MxOperator } from '../dns/operators.ts'
 import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
-import { hostsOf, type RouteWithHost } from '../probe/mx-groups.ts'
+import { hostsOf, mxGroupKey, type RouteWithHost } from '../probe/mx-groups.ts'
 import type { PreparedAddress, ProbeTask, TaskOptions } from '../probe/prepare.ts'
 import type { ProbeOptions, ProbeSink } from '../probe/probe-options.ts'
 import {
@@ -793,7 +793,7 @@ export class Run {
     if (this.draining.aborted || !this.#open.has(row)) return
     if ('result' in prepared) return this.#finish(pending, prepared.result)
     const moved = prepared.task
-    if (hasSameHosts(moved, task)) return this.#enqueue(pending, true)
+    if (mxGroupKey(moved.route) === mxGroupKey(route)) return this.#enqueue(pending, true)
     this.#operatorRows.count(task.operator.name, -1)
     this.#operatorRows.count(moved.operator.name, 1)
     const fresh = { tries: 0, egress: null, refusedBy: [] }
@@ -835,9 +835,6 @@ export class Run {
     }
   }
 }
-
-const hasSameHosts = (one: ProbeTask, other: ProbeTask) =>
-  hostsOf(one.route).join() === hostsOf(other.route).join()
 
 const isUnknown = (prepared: PreparedAddress) =>
   'result' in prepared && prepared.result.verdict.risk === 'unknown'
