@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
-import { DEFAULT_TIMINGS } from '../../src/compose/timings.ts'
+import { DEFAULT_TIMINGS, type Timings } from '../../src/compose/timings.ts'
 import { createEngine, type EngineOptions } from '../../src/index.ts'
 import { type Clock, DAY, MINUTE, SECOND, sleep, systemClock } from '../../src/platform/clock.ts'
 import { emptyFolder, startEv } from '../support/cli.ts'
@@ -174,13 +174,10 @@ export const throughService: Door = {
   },
 }
 
-/**
- * Open sessions can finish even on a busy machine; claims whose commit was not acknowledged are found
- * within two seconds.
- */
-const MEMBER_TIMINGS = {
+/** Open sessions can finish even on a busy machine. */
+const MEMBER_TIMINGS: Timings = {
   ...FAST_TIMINGS,
-  worker: { ...FAST_TIMINGS.worker, drainMs: MINUTE, orphanPollMs: SECOND },
+  worker: { ...FAST_TIMINGS.worker, drainMs: MINUTE },
 }
 
 /** Creates a database and mail servers for members of a cluster, which have the real clock. */

@@ -42,6 +42,7 @@ const people = (count: number, ...domains: readonly string[]) =>
     return `${isGone(n) ? 'gone' : 'user'}${n}@${domain}`
   })
 const isGone = (n: number) => n % 4 === 3
+const onlyUsers = (texts: readonly string[]) => texts.map(text => text.replace('gone', 'user'))
 
 const truth = (text: string) => (text.startsWith('user') ? 'accepted_email' : 'rejected_email')
 
@@ -299,7 +300,7 @@ export const SCENARIOS: readonly ListScenario[] = [
   },
   {
     name: 'at an operator that blocks the client for twenty minutes is continued afterwards',
-    texts: people(40, 'blocking.test').map(text => text.replace('gone', 'user')),
+    texts: onlyUsers(people(40, 'blocking.test')),
     reasons: [],
     mail: clock => {
       const startedAt = clock.monotonicNow()
@@ -371,7 +372,9 @@ export const SCENARIOS: readonly ListScenario[] = [
   },
   {
     name: 'of vanity exchangers on one IP address keeps the limits of one operator',
-    ...plain(people(48, ...d(24)), {}),
+    // Without rejections: after three in a row, which depend on the order of the domains, the server
+    // is asked again about a recipient that it has accepted.
+    ...plain(onlyUsers(people(48, ...d(24))), {}),
     mail: clock => ({
       zone: Object.assign({}, ...d(24).map(name => mail(name, '192.0.2.80'))),
       servers: () => slow(clock, 10),
