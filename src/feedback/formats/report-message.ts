@@ -164,6 +164,9 @@ function readReplies(notification: string): ReadonlyMap<string, string> {
 /** Actions of RFC 3464 §2.3.3 that are final. */
 const KINDS: ReadonlyMap<string, FeedbackKind> = new Map([
   ['failed', 'bounced'],
+  // Some servers write another word for it; `error` is of old versions of OpenSMTPD.
+  ['failure', 'bounced'],
+  ['error', 'bounced'],
   ['delivered', 'delivered'],
 ])
 

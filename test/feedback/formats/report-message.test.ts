@@ -230,8 +230,8 @@ describe('of a report', () => {
     expect(await outcomes([recipient, ...UNKNOWN])).toEqual([['ann@a.test', 'dead']])
   })
 
-  test.each([['failed (permanent failure)'], ['Failed;'], ['"failed"']])(
-    'an action may be written as %s',
+  test.each([['failed (permanent failure)'], ['Failed;'], ['"failed"'], ['failure'], ['Error']])(
+    'a failure may be written as %s',
     async action => {
       const fields = [final('ann@a.test'), `Action: ${action}`, ...UNKNOWN].join('\n')
       const message = wrapped(`Content-Type: message/delivery-status\n\n${fields}\n`)
