@@ -15,7 +15,7 @@ export const holdsAddress = (cell: string): boolean =>
 
 /**
  * Returns true if a cell holds only an address in a loose form: `a@b`, `Name <a@b>`, `mailto:a@b`,
- * or as an item of JSON.
+ * `SMTP:a@b`, or as an item of JSON.
  */
 function looksLikeAddress(cell: string): boolean {
   if (cell.length > CELL_LENGTH_MAX || !AT.test(cell)) return false
@@ -26,7 +26,7 @@ function looksLikeAddress(cell: string): boolean {
   const inner = text.endsWith('>') ? text.slice(text.lastIndexOf('<') + 1, -1) : text
   const bare = inner
     .trim()
-    .replace(/^mailto:/i, '')
+    .replace(/^(?:mailto|smtp):/i, '')
     .replace(/^(['"])(.*)\1$/, '$2')
   return APPROXIMATE_ADDRESS.test(bare) || isLink(cell)
 }

@@ -273,12 +273,16 @@ function bestLayout(
 
 /**
  * Delimiters that do not occur in the text all give the same layout, so only the first of them is
- * tried.
+ * tried. The `|` in a link of Slack is no delimiter.
  */
 function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
-  const absent = DELIMITERS.find(delimiter => !text.includes(delimiter))
-  return delimiter => delimiter === absent || text.includes(delimiter)
+  const plain = text.replace(SLACK_LINK, '')
+  const absent = DELIMITERS.find(delimiter => !plain.includes(delimiter))
+  return delimiter => delimiter === absent || plain.includes(delimiter)
 }
+
+/** `<mailto:ann@example.com|Ann>` */
+const SLACK_LINK = /<mailto:[^<>|\s]{1,320}\|[^<>|\r\n]{0,320}>/gi
 
 /** A delimiter that yields the requested column outweighs all other criteria. */
 const score = (layout: CsvLayout, name: string | undefined) =>

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { detectColumns, detectDialect, readList } from '../../src/csv/csv.ts'
 import { RecordReader } from '../../src/csv/record.ts'
+import { cleanAddress } from '../../src/engine/address/address.ts'
 import { parseRow } from '../../src/jobs/import/submission.ts'
 import { EvError } from '../../src/platform/error.ts'
 import { fc, runs } from '../support/property.ts'
@@ -28,6 +29,9 @@ describe('the address column', () => {
     ['one address per line under an unknown name', 'Kontakte\nann@one.test\nbob@two.test', 0],
     ['display names', 'Ann Lee <ann@one.test>\nBob <bob@two.test>\n', 0],
     ['links', 'mailto:ann@one.test\nmailto:bob@two.test\n', 0],
+    ['proxy addresses of a directory', 'A,SMTP:ann@one.test\nB,SMTP:bob@two.test\n', 1],
+    ['items of SharePoint', 'Title,Person\nA,12;#ann@one.test\nB,Bob;#13;#bob@two.test\n', 1],
+    ['links of Slack', '<mailto:ann@one.test|Ann>\n<mailto:bob@two.test|b@two.test>\n', 0],
     ['a trailing delimiter', 'ann@one.test;\nbob@two.test;\n', 0],
     ['no header', 'Ann,Paris,ann@one.test\nBob,Rome,bob@two.test\n', 2],
     ['a name in Turkish', 'Ad,E-posta\nA,ann@one.test\nB,bob@two.test\n', 1],
@@ -75,7 +79,7 @@ describe('the address column', () => {
   ])('%s: is found', async (_, text, column) => {
     const { dialect, texts } = await read(text)
     expect(dialect.column).toBe(column)
-    expect(texts.map(cell => cell.replace(/^.*<|>|mailto:/g, ''))).toEqual(ADDRESSES)
+    expect(texts.map(cell => cleanAddress(cell).text)).toEqual(ADDRESSES)
   })
 
   const customers = Array.from({ length: 20 }, (_, i) => `c${i}@one.test`)

@@ -208,12 +208,15 @@ function withoutLink(text: string): string {
   return found === undefined || second !== undefined ? text : found.text
 }
 
-/** Removes the mark of a line in a pasted list: `- ann@example.com`, `1. ann@example.com`. */
+/**
+ * Removes the mark of a line in a pasted list: `- ann@example.com`, `1. ann@example.com`; also the ID
+ * of an item, as in exports of SharePoint: `12;#ann@example.com`, `Ann Lee;#12;#ann@example.com`.
+ */
 export function withoutListMarker(text: string): string {
   return text.replace(LIST_MARKER, '')
 }
 
-const LIST_MARKER = /^(?:[-–—*•·‣◦▪●○→]|\d{1,4}[.)])\s+(?=\S)/
+const LIST_MARKER = /^(?:(?:[-–—*•·‣◦▪●○→]|\d{1,4}[.)])\s+|(?:[^@;#]{1,200};#)?\d{1,10};#)(?=\S)/
 
 /** Removes the brackets and the key around a text in JSON: `["a"`, `{"emails": ["a"`, `"email": "a"}`. */
 export function withoutJson(text: string): string {

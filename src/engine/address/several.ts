@@ -21,7 +21,9 @@ const WIDE_OFFSET = 0xfee0
  */
 export function findAddresses(text: string): Mention[] {
   const found = new Map<string, Mention>()
-  for (const { 0: part, index } of readWide(text).matchAll(PART)) {
+  // SharePoint separates by `;#`.
+  const separated = readWide(text).replaceAll(';#', '; ')
+  for (const { 0: part, index } of separated.matchAll(PART)) {
     for (const mention of splitPart(part, index)) {
       const key = mention.text.toLowerCase()
       if (!found.has(key)) found.set(key, mention)
