@@ -98,6 +98,7 @@ export function toApiError(fault: UploadFault): ApiError {
     case 'cut-off':
       return requestError('file_cut_off')
     case 'malformed':
+    case 'several-files':
       return requestError('file_form_invalid', { fault: message, cause })
     default:
       return kind satisfies never

@@ -25,6 +25,7 @@ import { notice } from '../page/notice.ts'
 import { card, chips } from '../page/parts.ts'
 import { capitalize, copyable } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
+import { explainMissingScope, may } from '../session/signed-in.ts'
 import { keyLabel, stepsAfter, stepsBefore, urlWarning } from './setup.ts'
 import { BACK } from './sources.ts'
 
@@ -62,8 +63,13 @@ type Shown = {
 
 function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<Response> {
   const { provider, problem } = shown
+  const title = 'New feedback source'
+  if (!may(c.get('user'), 'feedback:write')) {
+    const why = explainMissingScope(c.get('user'), 'feedback:write', 'creating a source requires')
+    return page(c, { title, back: BACK, body: notice('info', why), status: 403 })
+  }
   return page(c, {
-    title: 'New feedback source',
+    title,
     back: BACK,
     intro: 'Select your email provider.',
     body: html`

@@ -143,6 +143,8 @@ function refusalOf(error: unknown): Refusal | ApiProblem {
         503,
         'The list could not be stored: the disk of the service is full or not writable. Nothing was saved. Try again later.',
       )
+    case 'several-files':
+      return new Refusal(400, 'Choose a file or paste rows, not both. Nothing was saved.')
     case 'cut-off':
     case 'malformed':
     case 'no-form':

@@ -22,7 +22,7 @@ import { facts, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, codeBlock, time } from '../page/text.ts'
 import { leaveNote } from '../session/cookie.ts'
-import { may, readOnlyNote } from '../session/signed-in.ts'
+import { explainMissingScope, may, readOnlyNote } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
 import { bodyOf, type Draft, draftOf, endpointFields, headersOf, LABELS } from './endpoint-form.ts'
@@ -149,10 +149,16 @@ async function formPage(
   { random }: DashboardDeps,
   { draft, once, problem }: Shown,
 ): Promise<Response> {
+  const title = 'New webhook'
+  const back = { href: '/webhooks', label: 'Webhooks' }
+  if (!may(c.get('user'), 'webhooks:write')) {
+    const why = explainMissingScope(c.get('user'), 'webhooks:write', 'creating a webhook requires')
+    return page(c, { title, back, body: notice('info', why), status: 403 })
+  }
   const fields = await endpointFields(c, draft, { isNew: true, headerNames: [] })
   return page(c, {
-    title: 'New webhook',
-    back: { href: '/webhooks', label: 'Webhooks' },
+    title,
+    back,
     body: html`
       ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
       <div class="card">

@@ -100,7 +100,7 @@ class Form {
       this.#checkEncoding(encoding)
       this.#file(name, part, fileName ?? '')
     })
-    this.#parser.on('filesLimit', () => this.#fail('it contains more than one file'))
+    this.#parser.on('filesLimit', () => this.#failWithSeveral())
     this.#parser.on('fieldsLimit', () => this.#fail(`it has more than ${FIELDS_MAX} fields`))
   }
 
@@ -122,6 +122,10 @@ class Form {
 
   #fail(reason: string) {
     this.#fault ??= malformed(reason)
+  }
+
+  #failWithSeveral() {
+    this.#fault ??= new UploadFault('several-files', 'it contains more than one file')
   }
 
   /** RFC 7578 §4.7 allows none, and the bytes of an encoded file would be read as its addresses. */
@@ -181,7 +185,7 @@ class Form {
       return { fileName, size }
     }
     for await (const bytes of part) {
-      if (bytes.length > 0) this.#fail('it contains more than one file')
+      if (bytes.length > 0) this.#failWithSeveral()
     }
     return earlier
   }

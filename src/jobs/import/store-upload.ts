@@ -7,7 +7,13 @@ import { formatMebibytes } from '../../platform/format.ts'
 import { type Log, writeLog } from '../../platform/log.ts'
 import { JOB_LOG } from '../telemetry.ts'
 
-type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
+type UploadFaultKind =
+  | 'no-form'
+  | 'malformed'
+  | 'several-files'
+  | 'too-large'
+  | 'not-stored'
+  | 'cut-off'
 
 /** A file could not be received or stored; `message` is a part of a sentence about it. */
 export class UploadFault extends Error {

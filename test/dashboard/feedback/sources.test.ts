@@ -66,6 +66,10 @@ describe('the list of feedback sources', () => {
       expect(text).toContain('lacks the scope &quot;feedback:write&quot;.')
       expect(text).not.toMatch(/>New source<|>Delete source</)
     }
+    const form = await dashboard.get('/feedback/sources/new?provider=ses')
+    expect(form.status).toBe(403)
+    expect(form.text).toContain('which creating a source requires.')
+    expect(form.text).not.toContain('>Create source<')
     expect((await dashboard.post(`${path}/delete`)).status).toBe(403)
     expect((await dashboard.post('/feedback/sources', { provider: 'postmark' })).status).toBe(403)
     expect(await sourcesOf(dashboard)).toHaveLength(1)

@@ -223,7 +223,7 @@ describe('an upload is rejected and discarded', () => {
       ['rows', 'a@a.test'],
     ])
     expect([sent.status, left()]).toEqual([400, []])
-    expect(await sent.text()).toContain('it contains more than one file')
+    expect(await sent.text()).toContain('Choose a file or paste rows, not both.')
   })
 
   test('that is too large, before it is read', async () => {

@@ -83,6 +83,10 @@ describe('the webhooks of an account', () => {
     const one = await dashboard.get(dashboard.path)
     expect(one.text).toContain('Deliveries')
     expect(one.text).not.toContain('<button class="primary">Save')
+    const form = await dashboard.get('/webhooks/new')
+    expect(form.status).toBe(403)
+    expect(form.text).toContain('which creating a webhook requires.')
+    expect(form.text).not.toContain('>Create webhook<')
     const fields = { url: 'https://app.test/other', events: 'batch.failed', active: 'true' }
     expect((await dashboard.post('/webhooks', fields)).status).toBe(403)
     expect((await dashboard.post(`${dashboard.path}/delete`)).status).toBe(403)

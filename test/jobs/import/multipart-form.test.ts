@@ -61,7 +61,7 @@ test('rejects a form with both a file and pasted rows', async () => {
     ['file', { file: 'a', name: 'a.csv' }],
     ['rows', 'b'],
   ])
-  expect(received).toMatchObject({ error: { kind: 'malformed' } })
+  expect(received).toMatchObject({ error: { kind: 'several-files' } })
   expect('error' in received && String(received.error)).toContain('more than one file')
 })
 
