@@ -6,13 +6,11 @@ import { addRows, findTable, type ListRow } from './rows.ts'
 
 /** Public interface of this folder: reading and writing lists. */
 export {
-  type Delimiter,
   type DetectOptions,
   detectColumns,
   detectDialect,
   HEAD_BYTES_MAX,
   type ListDialect,
-  type OptionWords,
 } from './dialect.ts'
 export { CELL_LINE_BREAKS_MAX } from './record-splitter.ts'
 export type { ListRow } from './rows.ts'

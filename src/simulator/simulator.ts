@@ -8,9 +8,7 @@ import { checkScenario, type Scenario } from './scenario.ts'
 import { MailHost } from './smtp-host/host.ts'
 import { createZone, type Zone, type ZoneAnswer, type ZoneRecord } from './zone.ts'
 
-export type { SimulatorCounters as WorldCounters } from './counters.ts'
-export type { DomainPlan, Scenario } from './scenario.ts'
-export type { HostPlan } from './smtp-host/behaviors.ts'
+export type { Scenario } from './scenario.ts'
 
 /** A running simulator, which listens on loopback addresses only. */
 export type Simulator = {

@@ -14,7 +14,7 @@ import type {
   WebhookTable,
 } from './tables.ts'
 
-export { type NewAttempt, type NewTest, recordAttempts, recordTest } from './attempt-store.ts'
+export { type NewAttempt, recordAttempts, recordTest } from './attempt-store.ts'
 
 // States in conditions are literals, so that the partial index of open deliveries is used.
 

@@ -2,10 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
-import {
-  type SimulatorProcess,
-  startScenarioProcess,
-} from '../../src/simulator/simulator-process.ts'
+import { startScenarioProcess } from '../../src/simulator/simulator-process.ts'
 import { emptyFolder, simulatorFlags } from '../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../support/http-receiver.ts'
 import { beginService } from '../support/service-process.ts'
@@ -27,7 +24,6 @@ export type ChaosService = {
   readonly home: string
   readonly dataDir: string
   readonly key: string
-  readonly simulator: SimulatorProcess
   readonly receiver: Receiver
   /** The current process of the service. */
   readonly service: Service
@@ -78,7 +74,6 @@ export async function startChaosService(options: ChaosOptions = {}): Promise<Cha
     home,
     dataDir,
     key,
-    simulator,
     receiver,
     get service() {
       return service

@@ -10,7 +10,6 @@ export type CliService = {
   readonly url: string
   /** The output on stdout: the first key, at the first start. */
   readonly key: string
-  readonly ended: Promise<Ran>
   /** Sends a signal and resolves when the service has ended. */
   end(signal: CliSignal): Promise<Ran>
 }
@@ -25,7 +24,6 @@ export async function startService(
   const running = startEv(all, { home, ...options })
   await running.printed('API documentation:', 'stderr')
   return {
-    ended: running.ended,
     get url() {
       return /listening on (\S+?)"/.exec(running.stderr)?.[1] ?? ''
     },

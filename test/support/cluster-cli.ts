@@ -16,7 +16,6 @@ export type Cluster = {
   /** The database URL with a password. */
   readonly url: string
   readonly home: string
-  readonly environment: Readonly<Record<string, string>>
   /** Runs a command of `ev` on the database to its end. */
   run(
     args: readonly string[],
@@ -43,7 +42,6 @@ export async function cluster(): Promise<Cluster> {
   return {
     url,
     home,
-    environment,
     run: async (args, own) => withRelativePaths(await runEv(args, options(own)), home),
     serve: (name, args = [], own = {}) =>
       startEv(['serve', '--data-dir', name, '--listen', '127.0.0.1:0', ...args], options(own)),

@@ -5,7 +5,6 @@ import { createConnection, createServer, type Socket } from 'node:net'
 export type CutProxy = {
   /** The target URL with the port of the proxy. */
   readonly url: string
-  readonly port: number
   /**
    * Forwards the next COMMIT and resets its connection instead of returning the response: the
    * commit is durable, but the client cannot know. Resolves then. With `containing`, only for a
@@ -99,7 +98,6 @@ export async function cutProxy(target: string): Promise<CutProxy> {
       /^commit/i.test(text) && containing.test(before)
   return {
     url: url.href,
-    port,
     reset,
     get open() {
       return pairs.size

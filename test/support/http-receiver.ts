@@ -38,8 +38,6 @@ export type Received = {
   readonly at: number
   /** Server name of the TLS handshake; null if it had none. */
   readonly serverName: string | null
-  /** Number of its connection, from 1. */
-  readonly connection: number
 }
 
 /** A scripted response. */
@@ -97,7 +95,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   let respond: How = options.answer ?? 200
   const received: Received[] = []
   const connections = { opened: 0, open: 0, most: 0 }
-  const sockets = new Map<number, { socket: Socket; nth: number }>()
+  const sockets = new Map<number, Socket>()
   let flooded = 0
 
   const server = options.tls === 'none' ? createPlain() : createServer(tlsOf(options, name, ip))
@@ -106,7 +104,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     connections.open += 1
     connections.most = Math.max(connections.most, connections.open)
     const port = socket.remotePort ?? 0
-    sockets.set(port, { socket, nth: connections.opened })
+    sockets.set(port, socket)
     socket.on('error', () => {})
     socket.once('close', () => {
       connections.open -= 1
@@ -117,9 +115,9 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   server.on('tlsClientError', () => {})
   server.on('request', async (request, response) => {
     response.on('error', () => {})
-    const tcp = sockets.get(request.socket.remotePort ?? 0)
+    const socket = sockets.get(request.socket.remotePort ?? 0)
     const body = await buffer(request).catch(() => null)
-    if (body === null || tcp === undefined) return
+    if (body === null || socket === undefined) return
     const asked = (request.socket as TLSSocket).servername as string | false | undefined
     const entry: Received = {
       method: request.method ?? '',
@@ -128,12 +126,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       body,
       at: clock.now(),
       serverName: asked || null,
-      connection: tcp.nth,
     }
     received.push(entry)
     const reply = typeof respond === 'function' ? await respond(entry, received.length) : respond
     const scripted = typeof reply === 'number' ? { status: reply } : reply
-    flooded += await sendReply(scripted, response, { clock, socket: tcp.socket })
+    flooded += await sendReply(scripted, response, { clock, socket })
   })
   server.listen(options.port ?? 0, ip)
   await once(server, 'listening')
@@ -152,7 +149,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     },
     async close() {
       const closed = new Promise(resolve => server.close(resolve))
-      for (const { socket } of sockets.values()) socket.destroy()
+      for (const socket of sockets.values()) socket.destroy()
       await closed
     },
   }

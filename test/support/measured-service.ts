@@ -18,7 +18,6 @@ export type MeasuredService = {
   readonly url: string
   readonly key: string
   readonly home: string
-  readonly pid: number
   /** Measures what the service spends on a piece of work. */
   measure(work: () => Promise<unknown>): Promise<Cost>
   end(): Promise<unknown>
@@ -59,7 +58,6 @@ export async function startMeasuredService(
     url: service.url,
     key: service.key,
     home,
-    pid,
     async measure(work) {
       await readHold()
       // Begins the peak anew.

@@ -14,7 +14,6 @@ export type PostgresServer = {
   url(database?: string): string
   /** Creates a database, optionally as a copy of `template`, and returns its URL. */
   create(database: string, template?: string): Promise<string>
-  readonly port: number
   /** The main process; its children continue when it is stopped with SIGSTOP. */
   readonly pid: number
   /**
@@ -23,7 +22,6 @@ export type PostgresServer = {
   restart(mode?: 'fast' | 'immediate'): Promise<void>
   /** Stops the server, as `restart` does. */
   down(mode?: 'fast' | 'immediate'): Promise<void>
-  up(): Promise<void>
   stop(): Promise<void>
   /**
    * Starts a hot standby that replicates this server, which is restarted for it. It is read-only
@@ -111,7 +109,6 @@ async function runPostgres(installation: Installation): Promise<PostgresServer> 
   process.on('exit', killServer)
   return {
     url,
-    port,
     stop,
     get pid() {
       return server.pid as number
@@ -127,7 +124,6 @@ async function runPostgres(installation: Installation): Promise<PostgresServer> 
       await start()
     },
     down: (mode = 'immediate') => end(SIGNALS[mode]),
-    up: start,
     async addStandby() {
       // A copy of a server that was shut down needs no pg_basebackup, which the package lacks.
       await end('SIGINT')

@@ -19,8 +19,6 @@ import { countedRandom } from './random.ts'
 import { recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
-export { isRandomRecipient, knows, recipientOf, toRecipients } from './recipients.ts'
-
 export const ROW: RateLimits = {
   sessionsMax: 5,
   recipientsPerSession: 20,

@@ -33,8 +33,6 @@ import {
 } from './ledger-entries.ts'
 import { type Reservation, ReservationsInFlight } from './reservations.ts'
 
-export type { VerificationEntry as Entry } from './ledger-entries.ts'
-
 /** A single verification that ended with a result. */
 export type SettledVerification = {
   readonly accountId: string

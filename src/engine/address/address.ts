@@ -2,18 +2,14 @@ import { type Domain, parseDomain } from './domain.ts'
 import { isPlaceholder } from './placeholder.ts'
 import { findAddresses, nameAddresses, readWide } from './several.ts'
 import {
-  type AddressSyntaxError,
+  type FaultCode,
   invisibleCharError,
-  isSyntaxError,
-  type SyntaxErrorCode,
+  isFault,
+  type SyntaxFault,
   syntaxError,
 } from './syntax-error.ts'
 
-export {
-  type AddressSyntaxError as SyntaxFault,
-  isSyntaxError as isFault,
-  type SyntaxErrorCode as FaultCode,
-} from './syntax-error.ts'
+export { isFault, type SyntaxFault } from './syntax-error.ts'
 
 /** A mailbox address (RFC 5321 §4.1.2, RFC 6531 §3.3). */
 export type Address = {
@@ -31,18 +27,18 @@ const ADDRESS_OCTETS_MAX = 254
  * Parses a mailbox address. Comments, folding, display names and surrounding text are errors.
  * Full-width forms are read as ASCII. Never throws.
  */
-export function parseAddress(text: string): Address | AddressSyntaxError {
+export function parseAddress(text: string): Address | SyntaxFault {
   const parsed = parseText(text)
-  if (!isSyntaxError(parsed)) return parsed
+  if (!isFault(parsed)) return parsed
   if (text !== '' && isPlaceholder(text)) return syntaxError('placeholder', text, 0)
   return severalError(text) ?? parsed
 }
 
 /** Whether a text is no malformed address, but stands for a missing one. */
-export const isMissing = ({ fault }: AddressSyntaxError): boolean =>
+export const isMissing = ({ fault }: SyntaxFault): boolean =>
   fault === 'empty' || fault === 'placeholder'
 
-function parseText(text: string): Address | AddressSyntaxError {
+function parseText(text: string): Address | SyntaxFault {
   if (text === '') return syntaxError('empty', text, 0)
   // A UTF-16 unit is at least one octet, so very long texts are rejected before any parsing.
   if (text.length > ADDRESS_OCTETS_MAX) return syntaxError('too_long', text, ADDRESS_OCTETS_MAX)
@@ -53,11 +49,11 @@ function parseText(text: string): Address | AddressSyntaxError {
   const nfc = narrow.normalize('NFC')
   const original = parseMailbox(narrow)
   // Both forms are checked: composition must neither hide nor create a forbidden character.
-  return nfc === narrow || isSyntaxError(original) ? original : parseMailbox(nfc)
+  return nfc === narrow || isFault(original) ? original : parseMailbox(nfc)
 }
 
 /** Returns an error that names the addresses if a text has more than one; else null. */
-function severalError(text: string): AddressSyntaxError | null {
+function severalError(text: string): SyntaxFault | null {
   if (text.length > PASTED_LENGTH_MAX) return null
   const found = findAddresses(text)
   const [, second] = found
@@ -89,12 +85,12 @@ export const cleanAddress = (text: string): CleanAddress => extractAddress(readW
 
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
-function parseMailbox(text: string): Address | AddressSyntaxError {
+function parseMailbox(text: string): Address | SyntaxFault {
   if (!text.includes('@')) return syntaxError('no_at', text, text.length - 1)
   const local = parseLocal(text)
-  if (isSyntaxError(local)) return local
+  if (isFault(local)) return local
   const domain = parseDomain(text.slice(local.end + 1), local.end + 1)
-  if (isSyntaxError(domain)) return domain
+  if (isFault(domain)) return domain
   const address = { text, local: local.wire, domain }
   // Both forms of the domain may be sent: the A-label, or the U-label with SMTPUTF8 (RFC 6531
   // §3.3).
@@ -116,7 +112,7 @@ function extractAddress(text: string): CleanAddress {
   let clean = text
   for (let round = 0; ; round++) {
     const address = parseText(clean)
-    if (!isSyntaxError(address)) return { text: clean, notes, address }
+    if (!isFault(address)) return { text: clean, notes, address }
     const step = round < ROUNDS_MAX ? unwrapOnce(clean) : null
     if (step === null) return { text: clean, notes, address: null }
     clean = step.text
@@ -312,9 +308,9 @@ type Local = { readonly end: number; readonly wire: string }
 /**
  * Parses the local part up to its @: dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3).
  */
-function parseLocal(text: string): Local | AddressSyntaxError {
+function parseLocal(text: string): Local | SyntaxFault {
   const local = text.startsWith('"') ? readQuoted(text) : readDotString(text)
-  if (isSyntaxError(local)) return local
+  if (isFault(local)) return local
   const octets = Buffer.byteLength(text.slice(0, local.end))
   return octets > LOCAL_OCTETS_MAX ? syntaxError('local_too_long', text, local.end - 1) : local
 }
@@ -326,7 +322,7 @@ function parseLocal(text: string): Local | AddressSyntaxError {
 const ATOM = String.raw`(?!\p{M})(?:[\w!#$%&'*+\-\/=?^\x60\{\|\}~]|[[\u{80}-\u{10FFFF}]--[\p{Z}]])+`
 const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*`, 'v')
 
-function readDotString(text: string): Local | AddressSyntaxError {
+function readDotString(text: string): Local | SyntaxFault {
   const end = DOT_STRING.exec(text)?.[0].length ?? 0
   if (text[end] === '@' && end > 0) return { end, wire: text.slice(0, end) }
   const isDotInPlace = end > 0 && /^\.[^.@]/.test(text.slice(end))
@@ -335,7 +331,7 @@ function readDotString(text: string): Local | AddressSyntaxError {
 }
 
 /** Returns why a dot-string is invalid at `at`. */
-function dotStringError(text: string, at: number): SyntaxErrorCode {
+function dotStringError(text: string, at: number): FaultCode {
   const character = text.charAt(at)
   if (character === '@') return 'no_local'
   if (character === '.') return 'local_dot'
@@ -349,7 +345,7 @@ function dotStringError(text: string, at: number): SyntaxErrorCode {
 const QUOTED_STRING =
   /^"((?:[\x20!\x23-\x5B\x5D-\x7E]|[[\u{80}-\u{10FFFF}]--[\p{Z}]]|\\[\x20-\x7E])*)"/v
 
-function readQuoted(text: string): Local | AddressSyntaxError {
+function readQuoted(text: string): Local | SyntaxFault {
   const found = QUOTED_STRING.exec(text)
   if (found === null) return quotedStringError(text)
   const [{ length: end }, quoted = ''] = found
@@ -360,7 +356,7 @@ function readQuoted(text: string): Local | AddressSyntaxError {
 /**
  * Returns the error of an unparsable quoted-string: a space other than U+0020, or no closing quote.
  */
-function quotedStringError(text: string): AddressSyntaxError {
+function quotedStringError(text: string): SyntaxFault {
   const space = text.search(/(?! )\p{Z}/u)
   return space < 0 ? syntaxError('quote_open', text, 0) : syntaxError('local_space', text, space)
 }

@@ -2,10 +2,10 @@ import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 import { isSpecialUse } from '../../platform/domain-names.ts'
 import {
-  type AddressSyntaxError,
+  type FaultCode,
   invisibleCharError,
-  isSyntaxError,
-  type SyntaxErrorCode,
+  isFault,
+  type SyntaxFault,
   syntaxError,
 } from './syntax-error.ts'
 
@@ -32,7 +32,7 @@ const LABEL_LENGTH_MAX = 63
 const DOTS = /[.\u3002\uFF0E\uFF61]/
 
 /** Parses the part after the @; `shift` is its index in the whole address, for error positions. */
-export function parseDomain(text: string, shift = 0): Domain | AddressSyntaxError {
+export function parseDomain(text: string, shift = 0): Domain | SyntaxFault {
   if (text === '') return syntaxError('no_domain', text, 0, shift)
   if (text.length > DOMAIN_LENGTH_MAX) {
     return syntaxError('domain_too_long', text, DOMAIN_LENGTH_MAX, shift)
@@ -55,7 +55,7 @@ const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
 /** ASCII names without an A-label, which need no conversion. */
 const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
 
-function plainName(text: string, shift: number): Domain | AddressSyntaxError {
+function plainName(text: string, shift: number): Domain | SyntaxFault {
   return labelsError(text.toLowerCase(), text, shift) ?? plainDomain(text)
 }
 
@@ -76,13 +76,13 @@ const copyText = (part: string): string => Buffer.from(part).toString()
  */
 const PARSED = new LRUCache<string, Domain>({ max: 10_000 })
 
-function internationalName(text: string, shift: number): Domain | AddressSyntaxError {
+function internationalName(text: string, shift: number): Domain | SyntaxFault {
   const domain = convertedName(text, shift)
-  if (!isSyntaxError(domain)) PARSED.set(copyText(text), domain)
+  if (!isFault(domain)) PARSED.set(copyText(text), domain)
   return domain
 }
 
-function convertedName(text: string, shift: number): Domain | AddressSyntaxError {
+function convertedName(text: string, shift: number): Domain | SyntaxFault {
   const hidden = invisibleCharError(text, shift)
   if (hidden !== null) return hidden
   const empty = emptyLabelError(text, shift)
@@ -108,7 +108,7 @@ const leastLength = (label: string) =>
  * Returns an error if the name is too long in any encoding, so that hostile names cost no
  * conversion. NFKC comes first because a single character may map to 18.
  */
-function lengthError(text: string, shift: number): AddressSyntaxError | null {
+function lengthError(text: string, shift: number): SyntaxFault | null {
   const labels = text.normalize('NFKC').split(DOTS)
   const least = labels.reduce((sum, label) => sum + leastLength(label) + 1, -1)
   if (least > DOMAIN_LENGTH_MAX) return syntaxError('domain_too_long', text, text.length - 1, shift)
@@ -131,7 +131,7 @@ const labelAt = (text: string, index: number) =>
 const SIGN =
   /[^\p{L}\p{M}\p{N}[\p{Extended_Pictographic}--[\u00A9\u00AE]]\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/v
 
-function signError(unicode: string, text: string, shift: number): AddressSyntaxError | null {
+function signError(unicode: string, text: string, shift: number): SyntaxFault | null {
   const sign = SIGN.exec(unicode)?.[0]
   if (sign === undefined) return null
   const at = text.indexOf(sign)
@@ -143,7 +143,7 @@ function signError(unicode: string, text: string, shift: number): AddressSyntaxE
  * Returns the first label error of a name. Its position is exact for names that need no conversion,
  * else the start of the label.
  */
-function labelsError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+function labelsError(ascii: string, text: string, shift: number): SyntaxFault | null {
   const empty = emptyLabelError(text, shift)
   if (empty !== null) return empty
   if (ascii.length > DOMAIN_LENGTH_MAX) {
@@ -165,7 +165,7 @@ function labelsError(ascii: string, text: string, shift: number): AddressSyntaxE
  * RFC 5891 §4.2.3.1: a converted label must not have hyphens in the third and fourth position
  * unless it is an A-label. Plain ASCII names may have them, because real hosts do.
  */
-function reservedLabelError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+function reservedLabelError(ascii: string, text: string, shift: number): SyntaxFault | null {
   const labels = text.split(DOTS)
   const index = ascii
     .split('.')
@@ -173,7 +173,7 @@ function reservedLabelError(ascii: string, text: string, shift: number): Address
   return index < 0 ? null : syntaxError('domain_idn', text, labelAt(text, index), shift)
 }
 
-function emptyLabelError(text: string, shift: number): AddressSyntaxError | null {
+function emptyLabelError(text: string, shift: number): SyntaxFault | null {
   if (DOTS.test(text.charAt(0))) return syntaxError('label_empty', text, 0, shift)
   const double = text.search(/[.\u3002\uFF0E\uFF61]{2}/)
   if (double >= 0) return syntaxError('label_empty', text, double + 1, shift)
@@ -181,7 +181,7 @@ function emptyLabelError(text: string, shift: number): AddressSyntaxError | null
   return DOTS.test(text.charAt(last)) ? syntaxError('trailing_dot', text, last, shift) : null
 }
 
-function tldError(ascii: string, text: string, shift: number): AddressSyntaxError | null {
+function tldError(ascii: string, text: string, shift: number): SyntaxFault | null {
   const lastDot = ascii.lastIndexOf('.')
   if (lastDot < 0) return syntaxError('dotless', text, 0, shift)
   // RFC 3696 §2: no top-level domain is all digits, so a name cannot be mistaken for an IP address.
@@ -190,11 +190,11 @@ function tldError(ascii: string, text: string, shift: number): AddressSyntaxErro
   return syntaxError('numeric_tld', text, text.length - (ascii.length - lastDot - 1), shift)
 }
 
-function characterError(text: string, at: number, shift: number): AddressSyntaxError {
+function characterError(text: string, at: number, shift: number): SyntaxFault {
   return syntaxError(CHARACTER_ERRORS[text.charAt(at)] ?? spaceOr(text.charAt(at)), text, at, shift)
 }
 
-const CHARACTER_ERRORS: Record<string, SyntaxErrorCode> = {
+const CHARACTER_ERRORS: Record<string, FaultCode> = {
   '@': 'two_ats',
   '(': 'comment',
   ')': 'comment',
@@ -202,7 +202,7 @@ const CHARACTER_ERRORS: Record<string, SyntaxErrorCode> = {
   '>': 'angle_bracket',
 }
 
-const spaceOr = (character: string): SyntaxErrorCode =>
+const spaceOr = (character: string): FaultCode =>
   /\s/.test(character) ? 'domain_space' : 'domain_character'
 
 const kindOf = (ascii: string) => (isSpecialUse(ascii) ? 'special' : 'name')
@@ -243,7 +243,7 @@ function tr46(): Tr46 {
 }
 
 /** Parses an address literal such as `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 §4.1.3). */
-function parseLiteral(text: string, shift = 0): Domain | AddressSyntaxError {
+function parseLiteral(text: string, shift = 0): Domain | SyntaxFault {
   const hidden = invisibleCharError(text, shift)
   if (hidden !== null) return hidden
   const close = text.indexOf(']')

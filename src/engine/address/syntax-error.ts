@@ -1,6 +1,6 @@
 /** Why a text is not an address: the violated rule and its position. */
-export type AddressSyntaxError = {
-  readonly fault: SyntaxErrorCode
+export type SyntaxFault = {
+  readonly fault: FaultCode
   /** Index of the offending character in the text (UTF-16 units). */
   readonly at: number
   /** A sentence for people with the position and the remedy. */
@@ -9,7 +9,7 @@ export type AddressSyntaxError = {
   readonly rule: string
 }
 
-export type SyntaxErrorCode =
+export type FaultCode =
   | 'empty'
   | 'placeholder'
   | 'too_long'
@@ -53,7 +53,7 @@ const NAME = 'RFC 1035 §2.3.1'
  * or the addresses of `several_addresses`.
  */
 const FAULTS: Record<
-  SyntaxErrorCode,
+  FaultCode,
   readonly [rule: string, sentence: (place: string, shown: string) => string]
 > = {
   empty: [MAILBOX, () => 'The address is empty: write it as name@domain.'],
@@ -171,21 +171,19 @@ const FAULTS: Record<
  * and `shown` is what the sentence shows of it.
  */
 export function syntaxError(
-  code: SyntaxErrorCode,
+  code: FaultCode,
   text: string,
   at: number,
   shift = 0,
   shown = excerptAt(text, at),
-): AddressSyntaxError {
+): SyntaxFault {
   const [rule, sentence] = FAULTS[code]
   const place = `character ${at + shift + 1}`
   return { fault: code, at: at + shift, message: sentence(place, shown), rule }
 }
 
 /** Whether a parse result is an error. */
-export function isSyntaxError<T extends object>(
-  parsed: T | AddressSyntaxError,
-): parsed is AddressSyntaxError {
+export function isFault<T extends object>(parsed: T | SyntaxFault): parsed is SyntaxFault {
   return 'fault' in parsed
 }
 
@@ -205,7 +203,7 @@ const HIDDEN =
   /[[\p{C}\p{Zl}\p{Zp}\p{DI}\u{FFFD}]--[\u{200C}\u{200D}\u{FE00}-\u{FE0F}]]|(?<![\u{80}-\u{10FFFF}])[\u{200C}\u{200D}]|[\u{200C}\u{200D}](?:[\u{200C}\u{200D}]|(?![\u{80}-\u{10FFFF}]))/v
 
 /** Returns an error for the first character that is invalid anywhere in an address; else null. */
-export function invisibleCharError(text: string, shift = 0): AddressSyntaxError | null {
+export function invisibleCharError(text: string, shift = 0): SyntaxFault | null {
   const at = text.search(HIDDEN)
   if (at < 0) return null
   const code = text.codePointAt(at) ?? 0

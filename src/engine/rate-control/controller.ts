@@ -232,11 +232,6 @@ export class RateController implements PermitSource {
     this.#recent.add(isRefused)
   }
 
-  /** True before the first reply for a recipient. */
-  get isNew(): boolean {
-    return this.#recent.count === 0
-  }
-
   /**
    * The share of refused recipients among recent ones, for any reason; 1 before the first reply.
    */

@@ -19,8 +19,6 @@ import {
   writeFailure,
 } from './commit-batch.ts'
 
-export type { ItemUpdate as Change } from './commit-batch.ts'
-
 /**
  * A batch is committed when it has this many changes, or after `batchMs`. After a crash its items
  * are probed again. With 500 rows a durable commit costs 2 µs per row, with 50 it costs 8 µs.

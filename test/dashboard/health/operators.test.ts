@@ -5,7 +5,8 @@ import { EgressPool } from '../../../src/engine/probe/egress-pool.ts'
 import { EgressProber } from '../../../src/engine/probe/egress-prober.ts'
 import type { RecipientOutcome } from '../../../src/engine/smtp/classify-reply.ts'
 import { MINUTE } from '../../../src/platform/clock.ts'
-import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { createTestProber, ROW } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
 import { startNow } from '../../support/start-now.ts'
 
 const REFUSAL: RecipientOutcome = {

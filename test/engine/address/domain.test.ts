@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { type Domain, parseDomain } from '../../../src/engine/address/domain.ts'
-import { isSyntaxError } from '../../../src/engine/address/syntax-error.ts'
+import { isFault } from '../../../src/engine/address/syntax-error.ts'
 import { fc, runs } from '../../support/property.ts'
 
 const parsed = (text: string): Domain => {
   const domain = parseDomain(text)
-  if (isSyntaxError(domain)) throw new Error(`${text}: ${domain.message}`)
+  if (isFault(domain)) throw new Error(`${text}: ${domain.message}`)
   return domain
 }
 
@@ -47,7 +47,7 @@ describe('parseDomain', () => {
     ['[1.2.3]', false],
     ['[1.2.3.4.5]', false],
   ])('%s is an IPv4 literal: %s', (text, isLiteral) => {
-    expect(isSyntaxError(parseDomain(text))).toBe(!isLiteral)
+    expect(isFault(parseDomain(text))).toBe(!isLiteral)
   })
 
   // RFC 5321 §4.1.3: eight groups, or `::` for two or more; IPv4 only at the end.
@@ -71,7 +71,7 @@ describe('parseDomain', () => {
     ['[aIPv6::]', false],
     ['[::1]', false],
   ])('%s is an IPv6 literal: %s', (text, isLiteral) => {
-    expect(isSyntaxError(parseDomain(text))).toBe(!isLiteral)
+    expect(isFault(parseDomain(text))).toBe(!isLiteral)
   })
 
   test.each([
@@ -107,13 +107,13 @@ describe('parseDomain', () => {
     const labels = ['a', 'b', 'c'].map(letter => letter.repeat(62)).join('.')
     const name = `${labels}.${'d'.repeat(length - labels.length - '..4you'.length)}.4you`
     expect(name).toHaveLength(length)
-    expect(isSyntaxError(parseDomain(name))).toBe(length > 253)
+    expect(isFault(parseDomain(name))).toBe(length > 253)
   })
 
   test('accepts a name of 253 characters and rejects one of 254', () => {
     const name = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(62)}.${'d'.repeat(59)}.test`
     expect(name).toHaveLength(253)
-    expect(isSyntaxError(parseDomain(name))).toBe(false)
+    expect(isFault(parseDomain(name))).toBe(false)
     expect(parseDomain(`x${name}`)).toMatchObject({ fault: 'domain_too_long' })
   })
 
@@ -146,7 +146,7 @@ describe('parseDomain', () => {
           labels.length > 1 &&
           labels.every(isSound) &&
           !/^\d+$/.test(labels.at(-1) ?? '')
-        expect([text, isSyntaxError(parseDomain(text))]).toEqual([text, !isGood])
+        expect([text, isFault(parseDomain(text))]).toEqual([text, !isGood])
       }),
       { numRuns: runs(3_000) },
     )

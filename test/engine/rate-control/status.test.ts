@@ -144,9 +144,9 @@ describe('a caller learns', () => {
 
   test('the share of refused recipients: estimated high at first, and as it is from twenty on', () => {
     const { pace } = paced()
-    expect([pace.isNew, pace.refusedShare, pace.expectedRefusedShare]).toEqual([true, 1, null])
+    expect([pace.refusedShare, pace.expectedRefusedShare]).toEqual([1, null])
     for (let n = 0; n < 19; n++) pace.onReply(n < 5)
-    expect([pace.isNew, pace.refusedShare, pace.expectedRefusedShare]).toEqual([false, 0.3, null])
+    expect([pace.refusedShare, pace.expectedRefusedShare]).toEqual([0.3, null])
     pace.onReply(false)
     expect(pace.expectedRefusedShare).toBe(0.25)
   })

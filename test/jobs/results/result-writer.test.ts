@@ -6,8 +6,9 @@ import { deleteJob } from '../../../src/jobs/delete-job.ts'
 import { queuedItems } from '../../../src/jobs/item-store.ts'
 import { cancelJob } from '../../../src/jobs/job-state.ts'
 import { type Job, readJob } from '../../../src/jobs/job-store.ts'
+import type { ItemUpdate } from '../../../src/jobs/results/commit-batch.ts'
 import { resultPage } from '../../../src/jobs/results/result-store.ts'
-import { type Change, ResultWriter } from '../../../src/jobs/results/result-writer.ts'
+import { ResultWriter } from '../../../src/jobs/results/result-writer.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { addJob, queuedJob } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -17,7 +18,7 @@ import { drainEventLoop } from '../../support/wait.ts'
 const RESULT = resultOf('accepted_email')
 const UNKNOWN = resultOf('timeout')
 
-const result = (position: number, copies = 1, of = RESULT): Change => ({
+const result = (position: number, copies = 1, of = RESULT): ItemUpdate => ({
   results: [{ position, copies, result: of }],
 })
 
@@ -57,7 +58,7 @@ async function createWriter(
   const recorded = async (jobId = job.id) =>
     (await resultPage(database, { jobId, after: 0, max: rows })).filter(row => row.result)
   const writer = {
-    add: (change: Change, jobId = job.id) => all.add(jobId, change),
+    add: (change: ItemUpdate, jobId = job.id) => all.add(jobId, change),
     remember: all.cacheResult.bind(all),
     flushed: () => all.flushed(),
     settled: () => all.settled(),
