@@ -75,7 +75,7 @@ const TRACKED_MAX = 500
 
 type LastLog = { loggedAt: number; at: number; suppressed: number }
 
-/** Decides when to log a repeated failure: immediately, then once a minute while it continues. */
+/** Logs a repeated failure: immediately, then once a minute while it continues. */
 export class LogThrottle {
   readonly #clock: Clock
   readonly #lastLogs = new Map<string, LastLog>()
@@ -84,11 +84,23 @@ export class LogThrottle {
     this.#clock = clock
   }
 
+  /** Logs a failure if it is due, with the number of suppressed ones in `repeated`. */
+  write(log: Log, failure: string, event: Omit<LogEvent, 'fields'>, fields?: LogFields): void {
+    const repeated = this.#due(failure)
+    if (repeated !== null)
+      log[event.level](event.message, repeated === 0 ? fields : { ...fields, repeated })
+  }
+
+  /** Marks a failure as resolved: the next one is logged immediately. */
+  forget(failure: string): void {
+    this.#lastLogs.delete(failure)
+  }
+
   /**
-   * Call at each failure. Returns null if it must not be logged now, otherwise how often it was
-   * suppressed since it was last logged.
+   * Returns null if a failure must not be logged now, otherwise how often it was suppressed since it
+   * was last logged.
    */
-  due(failure: string): number | null {
+  #due(failure: string): number | null {
     const now = this.#clock.monotonicNow()
     const before = this.#lastLogs.get(failure)
     const isSame = before !== undefined && now - before.at <= INCIDENT_GAP_MS
@@ -99,11 +111,6 @@ export class LogThrottle {
     }
     this.#track(failure, { loggedAt: now, at: now, suppressed: 0 })
     return isSame ? before.suppressed : 0
-  }
-
-  /** Marks a failure as resolved: the next one is logged immediately. */
-  forget(failure: string): void {
-    this.#lastLogs.delete(failure)
   }
 
   #track(failure: string, lastLog: LastLog): void {
@@ -123,9 +130,8 @@ export class LogThrottle {
 export function throttledLog(log: Log, clock: Clock): Log {
   const throttle = new LogThrottle(clock)
   const throttled = (level: 'warn' | 'error') => (message: string, fields?: LogFields) => {
-    const repeated = throttle.due(JSON.stringify([level, message, { ...fields, stack: null }]))
-    if (repeated === null) return
-    log[level](message, repeated === 0 ? fields : { ...fields, repeated })
+    const failure = JSON.stringify([level, message, { ...fields, stack: null }])
+    throttle.write(log, failure, { level, message }, fields)
   }
   const { debug, info } = log
   return { debug, info, warn: throttled('warn'), error: throttled('error') }

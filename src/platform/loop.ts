@@ -1,6 +1,6 @@
 import { type Clock, SECOND, sleep } from './clock.ts'
 import { errorMessage } from './error.ts'
-import { type Log, type LogEvent, LogThrottle, writeLog } from './log.ts'
+import { type Log, type LogEvent, LogThrottle } from './log.ts'
 import { backoff } from './retry.ts'
 
 export type LoopOptions = {
@@ -71,10 +71,7 @@ export function startLoop(o: LoopOptions): Loop {
   }
   const report = (error: unknown) => {
     if ('onFailure' in o) return o.onFailure(error)
-    const repeated = throttle.due(FAILURE)
-    if (repeated === null) return
-    const why = errorMessage(error)
-    writeLog(o.log, o.failed, repeated === 0 ? { why } : { why, repeated })
+    throttle.write(o.log, FAILURE, o.failed, { why: errorMessage(error) })
   }
   const delayMs = () => {
     const everyMs = typeof o.everyMs === 'number' ? o.everyMs : o.everyMs()

@@ -349,7 +349,7 @@ export class FaultLog {
   /** Logs a database fault. */
   fault(event: LogEvent, fields: LogFields): void {
     this.#faultAt = this.#clock.monotonicNow()
-    this.#write(DATABASE, event, fields)
+    this.#reminders.write(this.#log, DATABASE, event, fields)
   }
 
   /** Records a successful database call. */
@@ -362,12 +362,7 @@ export class FaultLog {
 
   /** Logs a failed run of a kind. */
   failure(kind: string, fields: LogFields): void {
-    this.#write(`run ${kind}`, QUEUE_LOG.taskRetried, { kind, ...fields })
-  }
-
-  #write(failure: string, event: LogEvent, fields: LogFields): void {
-    const repeated = this.#reminders.due(failure)
-    if (repeated === null) return
-    writeLog(this.#log, event, repeated === 0 ? fields : { ...fields, repeated })
+    const all = { kind, ...fields }
+    this.#reminders.write(this.#log, `run ${kind}`, QUEUE_LOG.taskRetried, all)
   }
 }

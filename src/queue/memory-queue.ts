@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts'
 import { errorMessage } from '../platform/error.ts'
-import { type Log, writeLog } from '../platform/log.ts'
+import { type Log, LogThrottle } from '../platform/log.ts'
 import {
   DEFAULT_QUEUE_TIMINGS,
   type Handler,
@@ -48,9 +48,13 @@ type Entry = {
   cancelTimer: (() => void) | null
 }
 
+/** All failures of a kind count as one. */
+const FAILURE = 'failure'
+
 class Kind {
   readonly #clock: Clock
   readonly #log: Log
+  readonly #throttle: LogThrottle
   readonly #retryMs: number
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new AbortController()
@@ -63,11 +67,11 @@ class Kind {
   #handler: Handler | null = null
   #options: WorkOptions = { concurrency: 0 }
   #idle: (() => void)[] = []
-  #loggedAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, log: Log, retryMs: number) {
     this.#clock = clock
     this.#log = log
+    this.#throttle = new LogThrottle(clock)
     this.#retryMs = retryMs
   }
 
@@ -146,7 +150,9 @@ class Kind {
     try {
       next = await handler(entry.key, this.#lease)
     } catch (error) {
-      this.#logThrottled(entry.key, error)
+      // If the disk is full, all tasks fail alike.
+      const fields = { key: entry.key, error: errorMessage(error) }
+      this.#throttle.write(this.#log, FAILURE, QUEUE_LOG.taskRetried, fields)
       next = { dueAt: this.#clock.now() + this.#retryMs }
     }
     entry.running = false
@@ -154,14 +160,6 @@ class Kind {
     this.#requeue(entry, next)
     this.#pump()
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
-  }
-
-  /** Logs at most one failure per `retryMs`: if the disk is full, all tasks fail alike. */
-  #logThrottled(key: string, error: unknown) {
-    const now = this.#clock.monotonicNow()
-    if (now - this.#loggedAt < this.#retryMs) return
-    this.#loggedAt = now
-    writeLog(this.#log, QUEUE_LOG.taskRetried, { key, error: errorMessage(error) })
   }
 
   #requeue(entry: Entry, next: Reschedule) {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { fakeClock } from '../support/clock.ts'
+import { recordingLog } from '../support/log.ts'
 import { fc, runs } from '../support/property.ts'
 import { queueConformance, RunRecorder } from './conformance.ts'
 
@@ -49,6 +50,19 @@ describe('the in-memory queue', () => {
     await clock.advance(1)
     expect(recorder.order).toEqual(['a', 'a'])
     expect(logged).toEqual([['task failed; will retry', { key: 'a', error: 'the handler failed' }]])
+  })
+
+  test('logs failed handlers of a kind once, and then once a minute', async () => {
+    const clock = fakeClock()
+    const { log, lines } = recordingLog()
+    const queue = createMemoryQueue(clock, log)
+    queue.work('k', () => Promise.reject(new Error('disk full')), { concurrency: 2 })
+    await queue.putAll('k', ['a', 'b'])
+    await clock.advance(60_000)
+    expect(lines.map(({ fields }) => fields)).toEqual([
+      { key: 'a', error: 'disk full' },
+      { key: 'a', error: 'disk full', repeated: 119 },
+    ])
   })
 
   test('runs tasks on time when the wall clock jumps', async () => {
