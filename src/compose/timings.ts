@@ -11,13 +11,14 @@ import {
   type RateTimings,
 } from '../cluster/rate-control/stored-state.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../db/postgres/connect-backoff.ts'
-import { DEFAULT_JOB_MAIL_TIMINGS, type JobMailTimings } from '../jobs/job-mails.ts'
+import { DEFAULT_JOB_MAIL_TIMINGS } from '../jobs/job-mails.ts'
 import { DEFAULT_SCHEDULE_TIMINGS, type ScheduleTimings } from '../jobs/schedules/run-schedules.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../jobs/worker/worker-timings.ts'
 import { HOUR } from '../platform/clock.ts'
 import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from '../queue/queue.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../webhooks/attempt.ts'
-import { type AlertTimings, DEFAULT_ALERT_TIMINGS } from '../webhooks/endpoint-alerts.ts'
+import { DEFAULT_ALERT_TIMINGS } from '../webhooks/endpoint-alerts.ts'
+import type { MailTimings } from '../webhooks/mail-sender.ts'
 
 /**
  * Intervals and timeouts of a service, by module. They are not settings: only tests change them.
@@ -30,8 +31,8 @@ export type Timings = {
   readonly pool: PoolTimings
   readonly worker: WorkerTimings
   readonly deliveries: DeliveryTimings
-  readonly notices: AlertTimings
-  readonly jobMails: JobMailTimings
+  readonly notices: MailTimings
+  readonly jobMails: MailTimings
   readonly schedules: ScheduleTimings
   readonly http: HttpTimings
   /** Interval of the retention job, ms. */

@@ -3,13 +3,12 @@ import { type Account, findAccount } from '../accounts/account-store.ts'
 import { type Database, write } from '../db/database.ts'
 import { CLASSES } from '../engine/verdict/verdict.ts'
 import { type Clock, DAY, MINUTE, SECOND } from '../platform/clock.ts'
-import { errorMessage } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
-import { type Log, writeLog } from '../platform/log.ts'
+import type { Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { sanitizeText } from '../platform/text.ts'
+import { type DueMail, MailSender, type MailTimings } from '../webhooks/mail-sender.ts'
 import { createLogTransport, type Mail, type Notify } from '../webhooks/mail-transport.ts'
-import { recordSent } from '../webhooks/record-sent.ts'
 import { getListName, type Job } from './job-store.ts'
 import { JOB_LOG } from './telemetry.ts'
 
@@ -21,20 +20,10 @@ type JobMailsDeps = {
   readonly log: Log
   /** Base URL of the service, without a trailing slash. */
   readonly baseUrl: string
-  readonly timings?: JobMailTimings
+  readonly timings?: MailTimings
 }
 
-/** Intervals of the mails about finished jobs, in ms. */
-export type JobMailTimings = {
-  /** Interval of the poll for due mails; they are not urgent. */
-  readonly pollMs: number
-  /** Wait before a mail is sent again that failed, or whose sender crashed. */
-  readonly retryMs: number
-  /** Time after the first failed attempt after which a mail is no longer retried. */
-  readonly giveUpMs: number
-}
-
-export const DEFAULT_JOB_MAIL_TIMINGS: JobMailTimings = {
+export const DEFAULT_JOB_MAIL_TIMINGS: MailTimings = {
   pollMs: 10 * SECOND,
   retryMs: 5 * MINUTE,
   giveUpMs: 7 * DAY,
@@ -43,7 +32,8 @@ export const DEFAULT_JOB_MAIL_TIMINGS: JobMailTimings = {
 /** Sends the mails about finished jobs that were submitted with `notify`. */
 export function startJobMails(deps: JobMailsDeps): { stop(): Promise<void> } {
   const { clock, log, timings = DEFAULT_JOB_MAIL_TIMINGS } = deps
-  const failingSince = new Map<string, number>()
+  const events = { retried: JOB_LOG.mailRetried, givenUp: JOB_LOG.mailGivenUp }
+  const sender = new MailSender({ ...deps, ...events, timings })
   return startLoop({
     failed: JOB_LOG.mailPollFailed,
     everyMs: timings.pollMs,
@@ -52,7 +42,7 @@ export function startJobMails(deps: JobMailsDeps): { stop(): Promise<void> } {
     run: async signal => {
       for (const due of await listDue(deps.database, deps.database.steadyClock.now())) {
         if (signal.aborted) return
-        await sendOne({ ...deps, timings, signal, failingSince }, due)
+        await sender.send(toMail(deps, due), signal)
       }
     },
   })
@@ -73,39 +63,17 @@ const listDue = ({ reader }: Database, now: number): Promise<Job[]> =>
     .limit(MAILS_MAX)
     .execute()
 
-type MailContext = JobMailsDeps & {
-  readonly timings: JobMailTimings
-  readonly signal: AbortSignal
-  /** By job: since when its mail has failed to be sent, monotonic time. */
-  readonly failingSince: Map<string, number>
-}
-
-/**
- * Claims a mail by postponing it, so that only one of several servers sends it. After a crash
- * between sending and recording, it is sent again with the same Message-ID.
- */
-async function sendOne(context: MailContext, due: Job): Promise<void> {
-  const { database, clock, log, timings, signal, failingSince } = context
-  const claimMs = timings.retryMs
-  const until = database.steadyClock.now() + claimMs
-  if (!(await moveDue(database, due.id, due.mail_due_at, until))) return
-  try {
+const toMail = ({ database, log, notify, baseUrl }: JobMailsDeps, due: Job): DueMail => ({
+  id: due.id,
+  fields: { jobId: due.id, accountId: due.account_id },
+  claim: until => moveDue(database, due.id, due.mail_due_at, until),
+  async send() {
     const account = await findAccount(database, due.account_id ?? '')
-    const transport = account?.email == null ? createLogTransport(log) : context.notify
-    await transport.send(jobMail(due, account, context.baseUrl))
-  } catch (error) {
-    if (signal.aborted) return
-    const since = failingSince.get(due.id) ?? clock.monotonicNow()
-    failingSince.set(due.id, since)
-    const willRetry = clock.monotonicNow() - since < timings.giveUpMs
-    const fields = { jobId: due.id, accountId: due.account_id, why: errorMessage(error) }
-    writeLog(log, willRetry ? JOB_LOG.mailRetried : JOB_LOG.mailGivenUp, fields)
-    if (willRetry) return
-  }
-  failingSince.delete(due.id)
-  const record = () => moveDue(database, due.id, until, null)
-  await recordSent(record, { clock, signal, claimMs })
-}
+    const transport = account?.email == null ? createLogTransport(log) : notify
+    await transport.send(jobMail(due, account, baseUrl))
+  },
+  record: until => moveDue(database, due.id, until, null),
+})
 
 /** Changes when a mail is due. Returns false if another server has changed it. */
 async function moveDue(

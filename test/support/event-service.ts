@@ -1,18 +1,11 @@
 import { onTestFinished } from 'vitest'
-import {
-  DEFAULT_JOB_MAIL_TIMINGS,
-  type JobMailTimings,
-  startJobMails,
-} from '../../src/jobs/job-mails.ts'
+import { DEFAULT_JOB_MAIL_TIMINGS, startJobMails } from '../../src/jobs/job-mails.ts'
 import type { WorkerTimings } from '../../src/jobs/worker/worker-timings.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import { createMemoryQueue } from '../../src/queue/memory-queue.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from '../../src/webhooks/attempt.ts'
-import {
-  type AlertTimings,
-  DEFAULT_ALERT_TIMINGS,
-  startEndpointAlerts,
-} from '../../src/webhooks/endpoint-alerts.ts'
+import { DEFAULT_ALERT_TIMINGS, startEndpointAlerts } from '../../src/webhooks/endpoint-alerts.ts'
+import type { MailTimings } from '../../src/webhooks/mail-sender.ts'
 import { type Deliveries, startDeliveries } from '../../src/webhooks/start-deliveries.ts'
 import type { FakeClock } from './clock.ts'
 import { fakeNotify } from './notify.ts'
@@ -29,7 +22,7 @@ type EventServiceOptions = NonNullable<Parameters<typeof createTestService>[0]> 
   /** Longer intervals let days pass quickly. */
   readonly timings?: {
     readonly deliveries?: Partial<DeliveryTimings>
-    readonly alerts?: Partial<AlertTimings>
+    readonly alerts?: Partial<MailTimings>
     readonly worker?: Partial<WorkerTimings>
   }
 }
@@ -64,7 +57,7 @@ export async function createEventService({
   let start = (_: FakeTransport): Deliveries => {
     throw new Error('the service is not created yet')
   }
-  let startMails = (_: Partial<JobMailTimings>): void => {
+  let startMails = (_: Partial<MailTimings>): void => {
     throw new Error('the service is not created yet')
   }
   let startAlerts = (): Alerts => {
@@ -165,7 +158,7 @@ export async function createEventService({
     /** The same for alerts. */
     startAlerts: () => startAlerts(),
     /** Starts the mails about finished lists, which do not run by default. */
-    startMails: (changed: Partial<JobMailTimings> = {}) => startMails(changed),
+    startMails: (changed: Partial<MailTimings> = {}) => startMails(changed),
     /** Stops what delivers events, and what sends alerts. */
     stopDeliveries: () => stopped(clock, deliveries ?? start(post)),
     stopAlerts: () => stopped(clock, alerts ?? startAlerts()),

@@ -83,7 +83,7 @@ type CleanAddress = {
  */
 export const cleanAddress = (text: string): CleanAddress => extractAddress(readWide(text))
 
-const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
+export const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
 function parseMailbox(text: string): Address | SyntaxFault {
   if (!text.includes('@')) return syntaxError('no_at', text, text.length - 1)

@@ -1,5 +1,5 @@
 import { domainToUnicode } from 'node:url'
-import { type Address, cleanAddress, isFault, parseAddress } from './address.ts'
+import { type Address, cleanAddress, isFault, PRINTABLE_ASCII, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { replaceLookAlikes } from './look-alikes.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
@@ -73,16 +73,15 @@ function withCorrectedTld(name: string): string | null {
  */
 export function correctLocal({ text }: Address): Address | null {
   const [quote] = LEADING_QUOTE.exec(text) ?? ['']
-  if (quote === '' && ASCII.test(text)) return null
+  if (quote === '' && PRINTABLE_ASCII.test(text)) return null
   const unquoted = quote === '' ? text : text.slice(quote.length).replace(CLOSING_QUOTE, '')
   const at = unquoted.lastIndexOf('@')
   const local = replaceLookAlikes(unquoted.slice(0, at))
-  const corrected = ASCII.test(local) ? local + unquoted.slice(at) : unquoted
+  const corrected = PRINTABLE_ASCII.test(local) ? local + unquoted.slice(at) : unquoted
   const address = corrected === text ? null : parseAddress(corrected)
   return address === null || isFault(address) ? null : address
 }
 
-const ASCII = /^[\x20-\x7E]*$/
 const LEADING_QUOTE = /^['`´‘’‚‛“”„‟«»‹›′]+/
 const CLOSING_QUOTE = /['`´‘’‚‛“”„‟«»‹›′]+(?=@[^@]*$)/
 
