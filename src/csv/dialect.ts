@@ -53,7 +53,7 @@ export type ListDialect = {
   readonly countsBlankRows?: boolean
 }
 
-export type Delimiter = ',' | ';' | '\t' | '|'
+type Delimiter = ',' | ';' | '\t' | '|'
 
 /** Maximum number of bytes of a list that detection reads. */
 export const HEAD_BYTES_MAX = 256 * 1024
@@ -200,7 +200,7 @@ function toDialect(
   }
 }
 
-export type OptionWords = {
+type OptionWords = {
   readonly column: string
   /** How to select the column, by name or by number. */
   readonly columnForms: string

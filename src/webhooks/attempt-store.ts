@@ -220,7 +220,7 @@ async function queueFailureAlerts(
 }
 
 /** A test event that has been sent. */
-export type NewTest = AttemptDetails & {
+type NewTest = AttemptDetails & {
   readonly accountId: string
   readonly webhookId: string
   /** The event as it was sent. */
