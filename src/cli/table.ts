@@ -8,8 +8,8 @@ export type Column = {
   readonly dropRank?: number
 }
 
-/** Columns are not narrowed below this width. */
-const WIDTH_MIN = 8
+/** Columns are not narrowed below this width, so that words such as `completed` are not cut. */
+const WIDTH_MIN = 10
 const GAP = '  '
 
 /**

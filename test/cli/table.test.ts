@@ -24,6 +24,12 @@ test('a table that is too wide leaves out columns by rank, then wraps the widest
   expect(table(COLUMNS, ROWS, 20)).toBe('ID     LIST\njob_a  customers of\n       2026.csv\n')
 })
 
+test('a table that is too wide keeps words such as a state whole', () => {
+  const columns = [{ title: 'ID' }, { title: 'STATE' }, { title: 'LIST' }]
+  const rows = [['job_a', 'completed', 'customers.csv']]
+  expect(table(columns, rows, 20)).toContain('job_a  completed  customers.\n')
+})
+
 test('wide characters take two columns', () => {
   const rows = [
     ['東京', 'x'],
