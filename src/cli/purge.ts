@@ -100,12 +100,13 @@ function serviceText({ history, deliveries, replays }: Purged['service']): strin
 }
 
 function tracesText(traces: NonNullable<Purged['traces']>): string[] {
-  const { answers, items, verifications, events, feedback } = traces
+  const { answers, witnesses, items, verifications, events, feedback } = traces
   const lists = new Set(items.map(({ jobId }) => jobId)).size
   return [
     ...(answers.length === 0
       ? []
       : [`${pluralize(answers.length, 'cached answer')} for the address`]),
+    ...(witnesses.length === 0 ? [] : ['the address as a recipient that mail servers accepted']),
     ...(items.length === 0
       ? []
       : [

@@ -3,17 +3,14 @@ import { type Database, writeAsyncCommit } from '../db/database.ts'
 import { serverTime } from '../db/server-time.ts'
 import { inArray, jsonRows } from '../db/sql-dialect.ts'
 import type { CatchAllStore, KnownCatchAll } from '../engine/probe/shared-catch-all.ts'
-import { Batcher } from '../platform/batcher.ts'
-import { MINUTE, SECOND } from '../platform/clock.ts'
-import { errorMessage } from '../platform/error.ts'
-import { type Log, writeLog } from '../platform/log.ts'
+import type { Log } from '../platform/log.ts'
+import {
+  BackgroundWriter,
+  DEFAULT_WRITER_TIMINGS,
+  type WriterTimings,
+} from './background-writer.ts'
 import { CLUSTER_LOG } from './telemetry.ts'
 
-/**
- * Maximum pending writes; beyond it results are dropped, and other members probe these domains
- * again.
- */
-const PENDING_MAX = 5_000
 const DELETED_MAX = 10_000
 
 /** Catch-all results of all members, in the table `catch_all`. */
@@ -25,35 +22,24 @@ interface SharedCatchAll extends CatchAllStore {
 type CatchAllDeps = {
   readonly database: Database
   readonly log: Log
-  readonly timings?: CatchAllTimings
+  readonly timings?: WriterTimings
 }
 
 export function openCatchAll(deps: CatchAllDeps): SharedCatchAll {
-  const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = deps
-  const { clock } = database
-  let deletedAt = clock.monotonicNow()
-  const results = new Batcher<CatchAllResult>({
-    clock,
-    waitMs: timings.batchMs,
-    sizeMax: PENDING_MAX,
+  const { database, log, timings = DEFAULT_WRITER_TIMINGS } = deps
+  const writer = new BackgroundWriter<CatchAllResult>({
+    database,
+    log,
+    failed: CLUSTER_LOG.catchAllNotShared,
     keyOf: ({ domain }) => domain,
-    async run(domains) {
-      await putCatchAllDomains(database, domains)
-      if (clock.monotonicNow() - deletedAt < timings.deleteEveryMs) return
-      deletedAt = clock.monotonicNow()
-      await deleteCatchAllDomains(database)
-    },
-    onFailure(error) {
-      writeLog(log, CLUSTER_LOG.catchAllNotShared, { error: errorMessage(error) })
-      return 'reject'
-    },
+    put: results => putCatchAllDomains(database, results),
+    deleteExpired: () => deleteCatchAllDomains(database),
+    timings,
   })
   return {
     get: domains => getCatchAllDomains(database, domains),
-    set(domain, result) {
-      if (results.pending < PENDING_MAX) void results.add({ domain, ...result })
-    },
-    close: () => results.close(),
+    set: (domain, result) => writer.add({ domain, ...result }),
+    close: () => writer.close(),
   }
 }
 
@@ -101,17 +87,4 @@ async function deleteCatchAllDomains(database: Database): Promise<void> {
         select domain from catch_all where keep_until <= ${serverTime(database)}
         order by domain limit ${DELETED_MAX})`.execute(db),
   )
-}
-
-/** Intervals of the shared catch-all results, in ms. */
-export type CatchAllTimings = {
-  /** Results of this period are written in one batch. */
-  readonly batchMs: number
-  /** Interval between deletions of expired results. */
-  readonly deleteEveryMs: number
-}
-
-export const DEFAULT_CATCH_ALL_TIMINGS: CatchAllTimings = {
-  batchMs: SECOND,
-  deleteEveryMs: 10 * MINUTE,
 }

@@ -7,16 +7,9 @@ import {
   REPLIES_MAX,
   REPLY_AGE_MAX_MS,
 } from '../engine/learned-replies/learned-replies.ts'
-import { Batcher } from '../platform/batcher.ts'
-import { MINUTE } from '../platform/clock.ts'
-import { errorMessage } from '../platform/error.ts'
-import { type Log, writeLog } from '../platform/log.ts'
+import type { Log } from '../platform/log.ts'
+import { BackgroundWriter } from './background-writer.ts'
 import { CLUSTER_LOG } from './telemetry.ts'
-
-/** Pending writes; beyond it replies are dropped, and are learned again. */
-const PENDING_MAX = 5_000
-/** Interval between deletions of rows that are too old or too many. */
-const DELETE_EVERY_MS = 10 * MINUTE
 
 /** Learned replies in the table `learned_reply`, for all processes that use the database. */
 interface StoredReplies extends LearnedReplyStore {
@@ -32,29 +25,18 @@ type StoredRepliesDeps = {
 }
 
 export function openLearnedReplies({ database, log, network }: StoredRepliesDeps): StoredReplies {
-  const { clock } = database
-  let deletedAt = Number.NEGATIVE_INFINITY
-  const writes = new Batcher<LearnedReply>({
-    clock,
-    sizeMax: PENDING_MAX,
+  const writer = new BackgroundWriter<LearnedReply>({
+    database,
+    log,
+    failed: CLUSTER_LOG.learnedRepliesNotWritten,
     keyOf: ({ domain, reply }) => `${domain} ${reply}`,
-    async run(replies) {
-      await putLearnedReplies(database, network, replies)
-      if (clock.monotonicNow() - deletedAt < DELETE_EVERY_MS) return
-      deletedAt = clock.monotonicNow()
-      await deleteLearnedReplies(database)
-    },
-    onFailure(error) {
-      writeLog(log, CLUSTER_LOG.learnedRepliesNotWritten, { error: errorMessage(error) })
-      return 'reject'
-    },
+    put: replies => putLearnedReplies(database, network, replies),
+    deleteExpired: () => deleteLearnedReplies(database),
   })
   return {
     load: () => getLearnedReplies(database, network),
-    put(reply) {
-      if (writes.pending < PENDING_MAX) void writes.add(reply)
-    },
-    close: () => writes.close(),
+    put: reply => writer.add(reply),
+    close: () => writer.close(),
   }
 }
 

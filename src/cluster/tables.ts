@@ -4,6 +4,7 @@ declare module '../db/schema.ts' {
     pace: PaceTable
     catch_all: CatchAllTable
     learned_reply: LearnedReplyTable
+    witness: WitnessTable
     setting: SettingTable
   }
 }
@@ -54,6 +55,17 @@ type LearnedReplyTable = {
   subnet: string
   refuted: number
   learned_at: number
+}
+
+/** The last accepted recipient of a server that has rejected several. */
+type WitnessTable = {
+  /** '' for the public network; simulated servers have networks of their own. */
+  network: string
+  /** A host name, an IP address, or several host names of one preference. */
+  server: string
+  domain: string
+  recipient: string
+  accepted_at: number
 }
 
 /** Settings that all processes on the database must agree on. */

@@ -25,6 +25,11 @@ export const CLUSTER_LOG = {
     message: 'learned replies could not be written',
     fields: ['error'],
   },
+  witnessesNotWritten: {
+    level: 'warn',
+    message: 'recipients that servers accepted lately could not be written',
+    fields: ['error'],
+  },
   rateLimitsUnavailable: {
     level: 'error',
     message: 'shared rate limits unavailable; probing paused',

@@ -22,6 +22,7 @@ import { EgressProber } from '../engine/probe/egress-prober.ts'
 import { LikelyHosts } from '../engine/probe/mx-hosts.ts'
 import { ServedAddresses } from '../engine/probe/served-addresses.ts'
 import type { CatchAllStore } from '../engine/probe/shared-catch-all.ts'
+import type { WitnessStore } from '../engine/probe/witnesses.ts'
 import { DestinationLimits } from '../engine/rate-control/destination-limits.ts'
 import {
   createLimits,
@@ -64,6 +65,8 @@ type ComposeOptions = {
   readonly cache?: ResultCache
   /** Storage of learned replies. Default: in this process. */
   readonly learnedReplies?: LearnedReplyStore
+  /** Storage of recipients that servers accepted. Default: in this process. */
+  readonly witnesses?: WitnessStore
   /** Default: the lists of the settings. */
   readonly lists?: ListLoader
   /** State shared with other processes. Default: none. */
@@ -104,6 +107,7 @@ export function composeEngine(
     timeouts: timeouts(config),
     startTls: config.startTls,
     connectionSlots: new Semaphore(config.concurrency),
+    witnesses: options.witnesses ?? null,
     destinationLimits: new DestinationLimits({
       clock,
       limits: limitsFor('', config),

@@ -1,5 +1,5 @@
 import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from '../api/service.ts'
-import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from '../cluster/catch-all.ts'
+import { DEFAULT_WRITER_TIMINGS, type WriterTimings } from '../cluster/background-writer.ts'
 import {
   type ClusterTimings,
   checkClusterTimings,
@@ -27,7 +27,7 @@ export type Timings = {
   readonly queue: QueueTimings
   readonly cluster: ClusterTimings
   readonly rates: RateTimings
-  readonly catchAll: CatchAllTimings
+  readonly catchAll: WriterTimings
   readonly pool: PoolTimings
   readonly worker: WorkerTimings
   readonly deliveries: DeliveryTimings
@@ -43,7 +43,7 @@ export const DEFAULT_TIMINGS: Timings = {
   queue: DEFAULT_QUEUE_TIMINGS,
   cluster: DEFAULT_CLUSTER_TIMINGS,
   rates: DEFAULT_RATE_TIMINGS,
-  catchAll: DEFAULT_CATCH_ALL_TIMINGS,
+  catchAll: DEFAULT_WRITER_TIMINGS,
   pool: DEFAULT_POOL_TIMINGS,
   worker: DEFAULT_WORKER_TIMINGS,
   deliveries: DEFAULT_DELIVERY_TIMINGS,

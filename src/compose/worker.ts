@@ -11,6 +11,7 @@ import { openLearnedReplies } from '../cluster/learned-replies.ts'
 import { type Membership, startMembership } from '../cluster/membership.ts'
 import { openSharedRates } from '../cluster/rate-control/rate-coordinator.ts'
 import type { MemberRole } from '../cluster/tables.ts'
+import { openWitnesses } from '../cluster/witnesses.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { ListeningPool } from '../db/postgres/listening-pool.ts'
@@ -187,12 +188,15 @@ function build(
       if (!isStopping) await worker.cache.set(entries)
     },
   }
-  const learnedReplies = openLearnedReplies({ database, log, network: getNetwork(config) })
+  const stores = { database, log, network: getNetwork(config) }
+  const learnedReplies = openLearnedReplies(stores)
+  const witnesses = openWitnesses(stores)
   // An answer is visible here before its batch is committed.
   const layeredCache = localCache(cache, clock)
   const engine = composeEngine(config, externalDeps, {
     lists,
     learnedReplies,
+    witnesses,
     ...(config.cache ? { cache: layeredCache } : {}),
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
@@ -233,7 +237,7 @@ function build(
       await Promise.all([poller.stop(), unpinning?.stop(), worker.stop(), clockSync.stop()])
       await ledger.stop()
       await Promise.all([engine.close(), sandbox.close()])
-      await learnedReplies.close()
+      await Promise.all([learnedReplies.close(), witnesses.close()])
       await shared?.close()
       await database.close()
     },

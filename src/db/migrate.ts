@@ -101,6 +101,7 @@ export const MIGRATIONS: Migrations = {
   '0022_shares': { up: indexShares },
   '0023_two_factor': { up: addRequiredSecondFactor },
   '0024_less_log': { up: reduceLog },
+  '0025_witnesses': { up: createWitnesses },
 }
 
 /** Adds custom headers and daily counts to webhooks, and the sent headers to attempts. */
@@ -177,6 +178,20 @@ async function createLearnedReplies(db: Kysely<unknown>): Promise<void> {
       constraint learned_reply_key primary key (network, domain, reply)
     )`.execute(db)
   await sql`create index learned_reply_age on learned_reply (learned_at)`.execute(db)
+}
+
+/** Adds the last accepted recipients of servers. */
+async function createWitnesses(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table witness (
+      network text not null,
+      server text not null,
+      domain text not null,
+      recipient text not null,
+      accepted_at bigint not null,
+      constraint witness_key primary key (network, server)
+    )`.execute(db)
+  await sql`create index witness_age on witness (accepted_at)`.execute(db)
 }
 
 /** Adds the schedules that verify lists again. */

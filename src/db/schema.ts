@@ -28,6 +28,7 @@ export const TABLES = [
     'pace',
     'catch_all',
     'learned_reply',
+    'witness',
     'bucket',
     'setting',
     'audit',

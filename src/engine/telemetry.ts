@@ -49,6 +49,11 @@ export const ENGINE_LOG = {
     message: 'learned replies could not be read',
     fields: ['error'],
   },
+  witnessesNotRead: {
+    level: 'warn',
+    message: 'recipients that servers accepted lately could not be read',
+    fields: ['error'],
+  },
 } as const satisfies Readonly<Record<string, LogEvent>>
 
 /** Metrics of the engine, read by `api/metrics.ts`. docs/metrics.md lists them. */

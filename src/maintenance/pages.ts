@@ -65,6 +65,7 @@ const PRIMARY_KEY = {
   pace: ['operator', 'egress'],
   catch_all: ['domain'],
   learned_reply: ['network', 'domain', 'reply'],
+  witness: ['network', 'server'],
   bucket: ['key'],
   setting: ['name'],
   audit: ['id'],

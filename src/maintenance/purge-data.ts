@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { VerificationTable } from '../accounts/tables.ts'
+import { deleteWitnesses, findWitnesses } from '../cluster/witnesses.ts'
 import { type Database, secureDelete, type Trx, write } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
 import { getAddressKey } from '../engine/result-cache.ts'
@@ -49,7 +50,7 @@ export async function countSpentDeliveries(
 
 /**
  * Erases an address. Jobs keep their counts, items their position and class, the history its
- * verdicts. Cached answers and events that contain the address are deleted.
+ * verdicts. Cached answers, witnesses and events that contain the address are deleted.
  */
 export async function erasePersonalData(database: Database, data: PersonalData): Promise<void> {
   await secureDelete(database)
@@ -57,6 +58,7 @@ export async function erasePersonalData(database: Database, data: PersonalData):
     for (const key of data.answers) {
       await trx.deleteFrom('answer').where('address_key', '=', key).execute()
     }
+    await deleteWitnesses(trx, data.witnesses)
     await eraseItems(trx, data.items)
     for (const { account_id, sandbox, created_at, id } of data.verifications) {
       await sql`
@@ -102,6 +104,8 @@ function emptied(cells: string): string {
 export type PersonalData = {
   /** Cache keys of answers, for each account that verified the address. */
   readonly answers: readonly string[]
+  /** The address as a recipient that mail servers accepted, in each case of letters. */
+  readonly witnesses: readonly string[]
   readonly items: readonly PersonalItem[]
   /** Entries of the history. */
   readonly verifications: readonly PersonalVerification[]
@@ -125,6 +129,7 @@ const NO_PERSONAL_FEEDBACK: PersonalFeedback = { pieces: [], addresses: [] }
 
 export const NO_PERSONAL_DATA: PersonalData = {
   answers: [],
+  witnesses: [],
   items: [],
   verifications: [],
   events: [],
@@ -136,9 +141,10 @@ export const NO_PERSONAL_DATA: PersonalData = {
  * another cell of the row or a suggestion. Scans all rows, page by page.
  */
 export async function findPersonalData(
-  { db }: Database,
+  database: Database,
   o: { key: string; text: string },
 ): Promise<PersonalData> {
+  const { db } = database
   const forms = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
   const [key = ''] = forms
   const containsAddress: Contains = column =>
@@ -151,6 +157,7 @@ export async function findPersonalData(
   const answers = await sql<{ cache_key: string }>`
     select address_key as cache_key from answer
     where ${contains(db, sql`lower(address_key)`, sql`${key}`)}`.execute(db)
+  const witnesses = await findWitnesses(database, key)
   const items = await candidates(db, key, containsAddress)
   const verifications = await eachPage(db, 'verification', async within => {
     const { rows } = await sql<PersonalVerification & { email: string }>`
@@ -169,6 +176,7 @@ export async function findPersonalData(
     answers: answers.rows
       .map(row => row.cache_key)
       .filter(cacheKey => getAddressKey(cacheKey).toLowerCase() === key),
+    witnesses,
     items: items
       .filter(
         row => row.dedupeKey.toLowerCase() === key || isAbout(row.text, row.result, row.cells),

@@ -147,7 +147,7 @@ async function purgeService(
       replays: await countBefore(database, 'replay', replays.before),
     }
   }
-  for (const name of ['events', 'feedback', 'feedbackAddresses'] as const) {
+  for (const name of ['events', 'feedback', 'feedbackAddresses', 'witnesses'] as const) {
     await expire(database, named(name))
   }
   return {
@@ -186,8 +186,9 @@ async function findInAll(databases: readonly Database[], input: string): Promise
 /** Merges the data found in several databases. */
 const mergeData = (all: readonly PersonalData[]): PersonalData =>
   all.reduce(
-    (sum, { answers, items, verifications, events, feedback }) => ({
+    (sum, { answers, witnesses, items, verifications, events, feedback }) => ({
       answers: [...sum.answers, ...answers],
+      witnesses: [...sum.witnesses, ...witnesses],
       items: [...sum.items, ...items],
       verifications: [...sum.verifications, ...verifications],
       events: [...sum.events, ...events],

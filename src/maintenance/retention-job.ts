@@ -7,9 +7,11 @@ import {
   deleteSessionsUntil,
 } from '../accounts/retention.ts'
 import { AUDIT_RETENTION_MS, deleteAuditBefore } from '../audit.ts'
+import { deleteWitnessesBefore } from '../cluster/witnesses.ts'
 import { type Database, write, writeAsyncCommit } from '../db/database.ts'
 import type { Expiry } from '../db/paging.ts'
 import { serverNow } from '../db/server-time.ts'
+import { WITNESS_MS } from '../engine/probe/witnesses.ts'
 import { FEEDBACK_AGE_MAX_MS } from '../feedback/feedback.ts'
 import { deleteAddressStatesBefore, deleteFeedbackBefore } from '../feedback/feedback-store.ts'
 import { REPLY_AGE_MAX_MS } from '../feedback/replies.ts'
@@ -182,7 +184,7 @@ export { SANDBOX_RETENTION_MS }
 /** A retention rule: rows older than `before` are deleted, epoch ms, or steady time for due times. */
 export type Retention = {
   readonly name:
-    | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
+    | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'witnesses' | 'sessions')
     | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets' | 'audit')
     | ('feedback' | 'feedbackAddresses' | 'feedbackReplies')
   readonly expiry: Expiry
@@ -214,6 +216,11 @@ export const retentions = (now: number, steadyNow: number, keepHistoryMs: number
   { name: 'secrets', expiry: clearSecretsUntil, before: now },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_RETENTION_MS },
   { name: 'answers', expiry: deleteAnswersBefore, before: now },
+  {
+    name: 'witnesses',
+    expiry: deleteWitnessesBefore,
+    before: now - Math.min(keepHistoryMs, WITNESS_MS),
+  },
   { name: 'sessions', expiry: deleteSessionsUntil, before: now },
   { name: 'audit', expiry: deleteAuditBefore, before: now - AUDIT_RETENTION_MS },
   { name: 'feedback', expiry: deleteFeedbackBefore, before: now - keepHistoryMs },

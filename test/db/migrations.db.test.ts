@@ -89,6 +89,7 @@ async function removeLaterSchema({ db }: Database): Promise<void> {
   await sql`drop table person`.execute(db)
   await sql`drop table recovery_code`.execute(db)
   await sql`drop table learned_reply`.execute(db)
+  await sql`drop table witness`.execute(db)
   for (const name of TABLES.filter(one => one.startsWith('feedback'))) {
     await sql`drop table ${sql.table(name)}`.execute(db)
   }

@@ -111,17 +111,24 @@ export const throughEngine: Door = {
 export function prepareBulk(request: ListRequest) {
   const { mail, network, clock, random } = prepare(request, fakeClock())
   const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), ['email', ...request.texts, ''].join('\n'))
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(toFile(request.options)))
+  let texts: readonly string[] = []
+  /** Replaces the list. */
+  const setList = (list: readonly string[]) => {
+    texts = list
+    writeFileSync(join(home, 'list.csv'), ['email', ...texts, ''].join('\n'))
+  }
+  setList(request.texts)
   const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
   return {
     mail,
     clock,
+    setList,
     start: () => startEv(args, { home, context: { clock, random, externalDeps: network } }),
     /** Returns the reasons in the output, whose rows must be those of the list. */
     readReasons() {
       const rows = rowsIn(join(home, 'out.csv'))
-      if (`${rows.map(({ email }) => email)}` !== `${request.texts}`) {
+      if (`${rows.map(({ email }) => email)}` !== `${texts}`) {
         throw new Error('the output has other rows than the list')
       }
       return rows.map(row => row.ev_reason ?? null)

@@ -642,6 +642,33 @@ export const LISTS_AT_ONE_OPERATOR = {
   },
 }
 
+/**
+ * Two lists at a server that rejects everyone for half an hour after the first one, which had many
+ * unknown recipients.
+ */
+export const BANNED_LISTS = {
+  first: toList(people(40, 'one.test')),
+  second: toList(onlyUsers(people(60, 'one.test')).slice(40)),
+  request: {
+    texts: [],
+    mail: (clock: Clock): MailPlan => {
+      let refusals = 0
+      let until = 0
+      return {
+        zone: separate('one.test'),
+        servers: () =>
+          toRecipients(recipient => {
+            if (clock.now() < until) return NO
+            const reply = answer(recipient)
+            if (recipient.startsWith('gone')) refusals++
+            if (refusals === 10 && until === 0) until = clock.now() + 30 * MINUTE
+            return reply
+          }),
+      }
+    },
+  },
+}
+
 const MIXED_DOMAINS = d(5)
 const MIXED_ROWS = [
   ...people(60, ...MIXED_DOMAINS),

@@ -1,14 +1,15 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   clientOf,
   createListEngine,
+  prepareBulk,
   prepareService,
   readReasons,
   untilDone,
   untilFinished,
   untilSettled,
 } from './doors.ts'
-import { LISTS_AT_ONE_OPERATOR } from './scenarios.ts'
+import { BANNED_LISTS, LISTS_AT_ONE_OPERATOR } from './scenarios.ts'
 
 const { long, short, request } = LISTS_AT_ONE_OPERATOR
 
@@ -50,4 +51,31 @@ test('streams of one engine share the connections of an operator, and a short on
   expect(ended).toEqual(['short', 'long'])
   expect(mail.peak('192.0.2.1')).toBe(2)
   expect([...mail.asked().values()].every(times => times === 1)).toBe(true)
+})
+
+describe('a server that rejects everyone for a time after too many unknown recipients is noticed', () => {
+  const { first, second, request } = BANNED_LISTS
+
+  test('by a service that was restarted', async () => {
+    const { mail, clock, start } = prepareService(request)
+    let key: string | undefined
+    for (const { texts, reasons } of [first, second]) {
+      const service = await start(key)
+      key = service.key
+      const { job_id } = await clientOf(service).batch([...texts])
+      await untilSettled(clock, mail, untilFinished(service, clock, job_id))
+      expect(await readReasons(service, job_id)).toEqual(reasons)
+      await untilSettled(clock, mail, service.close())
+    }
+  })
+
+  test('by the next ev bulk', async () => {
+    const { mail, clock, start, setList, readReasons } = prepareBulk(request)
+    for (const { texts, reasons } of [first, second]) {
+      setList(texts)
+      const ran = await untilSettled(clock, mail, start().ended)
+      expect(ran.code, ran.stderr).toBe(0)
+      expect(readReasons()).toEqual(reasons)
+    }
+  })
 })

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openWitnesses } from '../../src/cluster/witnesses.ts'
 import { compact, type Database, secureDelete, write } from '../../src/db/database.ts'
 import { getStoredPieces } from '../../src/feedback/feedback-store.ts'
 import { recordFeedback } from '../../src/feedback/record-feedback.ts'
@@ -15,6 +16,7 @@ import {
   findPersonalData,
   NO_PERSONAL_DATA,
 } from '../../src/maintenance/purge-data.ts'
+import { silentLog } from '../../src/platform/log.ts'
 import { deleteWebhook } from '../../src/webhooks/endpoint-store.ts'
 import { addJob, tempDatabase, tempFolder } from '../support/database.ts'
 import { addDelivery, addWebhook } from '../support/webhook-rows.ts'
@@ -85,6 +87,20 @@ describe('the data of an address', () => {
     const quoted = { key: '"ann b"@example.com', text: '"ann b"@example.com' }
     const { answers } = await findPersonalData(database, quoted)
     expect([...answers].sort()).toEqual(keys)
+  })
+
+  test('includes recipients that mail servers accepted, ignoring case', async () => {
+    const database = await tempDatabase()
+    const stored = openWitnesses({ database, log: silentLog, network: null })
+    const recipients = ['ann@example.com', 'Ann@example.com', 'joann@example.com']
+    const acceptedAt = database.clock.now()
+    for (const [n, recipient] of recipients.entries())
+      stored.put({ server: `mx${n}.test`, domain: 'example.com', recipient, acceptedAt })
+    await stored.close()
+    const data = await findPersonalData(database, ANN)
+    expect([...data.witnesses].sort()).toEqual(['Ann@example.com', 'ann@example.com'])
+    await erasePersonalData(database, data)
+    expect(await stored.load()).toMatchObject([{ recipient: 'joann@example.com' }])
   })
 
   test('tells whether its job is finished: written or cancelled', async () => {
@@ -165,6 +181,7 @@ describe('data of the service about an address', () => {
     await serviceKeeps(database, 'joann@example.com', 2)
     expect(await findPersonalData(database, ANN)).toEqual({
       answers: [],
+      witnesses: [],
       items: [{ jobId: 'job_1', position: 1, finished: true, ofService: true }],
       verifications: [{ account_id: 'acc_a', sandbox: 0, created_at: 1, id: 'ver_1' }],
       events: ['evt_1'],

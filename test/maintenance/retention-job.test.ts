@@ -78,6 +78,7 @@ test('expired data is deleted, and nothing younger', async () => {
       replays: 1,
       credits: 1,
       answers: 1,
+      witnesses: 0,
       feedback: 0,
       feedbackAddresses: 0,
       feedbackReplies: 0,

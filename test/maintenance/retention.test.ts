@@ -47,6 +47,7 @@ test('sandbox rows and stored responses are kept for a day, deliveries of a disa
     secrets: 100,
     credits: 60,
     answers: 100,
+    witnesses: 99,
     sessions: 100,
     audit: 100 - 365,
   })

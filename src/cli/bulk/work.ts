@@ -1,4 +1,5 @@
 import { openLearnedReplies } from '../../cluster/learned-replies.ts'
+import { openWitnesses } from '../../cluster/witnesses.ts'
 import { composeEngine, getNetwork } from '../../compose/engine.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../db/database.ts'
@@ -70,10 +71,13 @@ export async function work(
     ...watcher,
   })
   const cache = config.cache && !sandbox ? { cache: worker.cache } : {}
-  const learnedReplies = openLearnedReplies({ database, log, network: getNetwork(config) })
+  const stores = { database, log, network: getNetwork(config) }
+  const learnedReplies = openLearnedReplies(stores)
+  const witnesses = openWitnesses(stores)
   const engine = composeEngine(config, externalDepsFrom(context, log), {
     lists,
     learnedReplies,
+    witnesses,
     sandbox,
     ...cache,
   })
@@ -113,7 +117,7 @@ export async function work(
     progress.end()
     await clockSync.stop()
     await engine.close()
-    await learnedReplies.close()
+    await Promise.all([learnedReplies.close(), witnesses.close()])
   }
 }
 

@@ -57,8 +57,8 @@ export class EgressProber implements EgressState {
     this.#rateControllers = new TtlMap({ sizeMax: OPERATORS_MAX, clock: deps.clock })
     this.hosts = new HostHealth(deps.clock, served)
     this.limits = new ServerLimits(deps.clock)
-    this.witnesses = new Witnesses(deps.clock)
-    const { clock, egress } = deps
+    const { clock, log, egress } = deps
+    this.witnesses = new Witnesses({ clock, log, store: deps.witnesses ?? null })
     this.domains = new DomainBlocks({ clock, egress: egress.name, limits: limitsFor(''), share })
     this.reachability = new OutboundReachability(deps, () => this.hosts.clearFailures())
     this.catchAll = catchAll

@@ -6,6 +6,7 @@ import type { Resolver } from '../dns/resolver.ts'
 import type { AddressFamilies } from '../dns/route.ts'
 import type { DestinationLimits } from '../rate-control/destination-limits.ts'
 import type { Dial } from '../smtp/dial.ts'
+import type { WitnessStore } from './witnesses.ts'
 
 /** A named source identity: the address or proxy to dial from, the HELO name and the sender. */
 type Egress = {
@@ -44,6 +45,8 @@ export type ProbeDeps = {
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection of a list holds its slot until it is closed. Single verifications need none. */
   readonly connectionSlots: Semaphore
+  /** Storage of recipients that servers accepted; null to keep them in this process. Default: null. */
+  readonly witnesses?: WitnessStore | null
   /** Limits over all operators and egresses. If omitted, only each operator's own limit applies. */
   readonly destinationLimits?: DestinationLimits
 }

@@ -382,11 +382,10 @@ export class MxGroupProbe<Q extends ProbeTarget> implements MxGroupState<Q> {
 
   /** Waits for what other processes know, and selects how commands are sent. */
   async #prepareSession({ session, host }: OpenSession): Promise<void> {
-    const { learned, hosts } = this.egress
-    const { loaded } = this.#deps
-    if (loaded !== null) await loaded
-    const learning = learned.load()
-    if (learning !== null) await learning
+    const { learned, witnesses, hosts } = this.egress
+    for (const loading of [this.#deps.loaded, learned.load(), witnesses.load()]) {
+      if (loading !== null) await loading
+    }
     if (!session.pipelining || !(this.#isLockStep || hosts.isOutOfStep(host))) return
     session.stopPipelining()
     this.#dialogue.note(`PIPELINING disabled: replies from ${host} were out of step`)

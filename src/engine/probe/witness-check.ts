@@ -75,7 +75,8 @@ export class WitnessCheck<Q extends ProbeTarget> {
 
   /** Ends the check; `isInStep`: the replies belonged to their commands. */
   conclude(isInStep: boolean): void {
-    if (isInStep || this.#refusalsAtAcceptance === null) return
-    this.#group.egress.witnesses.forget(this.#server)
+    const { witnesses } = this.#group.egress
+    if (isInStep) witnesses.store(this.#server)
+    else if (this.#refusalsAtAcceptance !== null) witnesses.forget(this.#server)
   }
 }
