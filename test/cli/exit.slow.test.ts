@@ -21,10 +21,7 @@ beforeAll(async () => {
   simulator = await startSimulator(
     withOwnHosts({
       'good.test': { behavior: 'polite' },
-      'open.test': { behavior: 'catch-all' },
       'dead.test': { behavior: 'dead' },
-      'silent.test': { behavior: 'silent' },
-      'mute.test': { behavior: 'silent' },
     }),
   )
 })

@@ -3,28 +3,15 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { EV, folderWith, type Ran, runEv, simulatorFlags } from '../support/ev-process.ts'
-import { withEqualHosts } from '../support/own-hosts.ts'
-
-/** Domains with one host each: polite, or deferring for one second. */
-const POLITE = ['good.test', 'listed.test', 'run.test']
-const GREY = ['later.test', 'kept.test', 'spared.test', 'hung.test']
-const polite = withEqualHosts(POLITE, { behavior: 'polite' })
-const grey = withEqualHosts(GREY, { behavior: 'greylist', seconds: 1 })
-const SCENARIO: Scenario = {
-  domains: {
-    'a.b.listed.test': { mx: [[10, 'mx.listed.test']] },
-    ...polite.domains,
-    ...grey.domains,
-  },
-  hosts: { ...polite.hosts, ...grey.hosts },
-}
+import { withOwnHosts } from '../support/own-hosts.ts'
 
 let simulator: Simulator
 beforeAll(async () => {
-  simulator = await startSimulator(SCENARIO)
+  simulator = await startSimulator(
+    withOwnHosts({ 'hung.test': { behavior: 'greylist', seconds: 1 } }),
+  )
 })
 afterAll(() => simulator.close())
 

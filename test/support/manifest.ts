@@ -11,7 +11,7 @@ export function readYaml<T>(path: string): T[] {
   })
 }
 
-/** Returns the variables that are no settings of ev. */
+/** Returns the variables that are not settings of ev. */
 export function unknownSettings(names: readonly string[]): string[] {
   const known = new Set(SETTINGS.map(({ environment }) => environment))
   return names.filter(name => !known.has(name))

@@ -4,37 +4,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import {
-  emptyFolder,
-  folderWith,
-  type Ran,
-  runEv,
-  simulatorFlags,
-  startEv,
-} from '../../support/ev-process.ts'
+  expectSentence,
+  homeWith,
+  jobCommands,
+  listAt,
+  SLOW,
+  untilProbed,
+} from '../../support/cli-jobs.ts'
+import { emptyFolder, runEv, simulatorFlags, startEv } from '../../support/ev-process.ts'
 import { withOwnHosts } from '../../support/own-hosts.ts'
 
-/** Creates a folder with a list. */
-const homeWith = (list: string) => folderWith({ 'list.csv': list })
-
-const jobs = (home: string, ...args: string[]) =>
-  runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
-
-type JobObject = Readonly<Record<string, unknown>> & { job_id: string; state: string; done: number }
-
-const listed = async (home: string): Promise<JobObject[]> =>
-  JSON.parse((await jobs(home, 'list', '--json')).stdout)
-
-async function only(home: string): Promise<JobObject> {
-  const all = await listed(home)
-  expect(all).toHaveLength(1)
-  return all[0] as JobObject
-}
-
-function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
-  expect(stderr).toMatch(about)
-  expect(stderr).not.toMatch(/^ +at /m)
-  expect(stdout).toBe('')
-}
+const { jobs, only } = jobCommands(runEv)
 
 // Each test runs several commands in sequence, which may be slow on a busy machine.
 describe.concurrent('a running job', () => {
@@ -148,28 +128,10 @@ const SCENARIO: Scenario = {
   roundTripMs: 20,
   ...withOwnHosts({
     'kill.test': POLITE,
-    'change.test': POLITE,
-    'cancel.test': POLITE,
     'delete.test': POLITE,
     'grey.test': { behavior: 'greylist', seconds: 300 },
   }),
 }
 
-/** Five addresses per second, so that the job is unfinished when the test reads it. */
-const SLOW = [
-  ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
-  ...['--recipients-per-session', '5'],
-]
-
 /** Every tenth address is unknown. */
 const GONE = 30
-
-function listAt(domain: string, rows: number): string {
-  const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
-  return names.map(name => `${name}@${domain}\n`).join('')
-}
-
-async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
-  const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
-  while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
-}

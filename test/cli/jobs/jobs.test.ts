@@ -3,44 +3,23 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
+import { emptyFolder, type RunningCli, runEv, simulatorFlags, startEv } from '../../support/cli.ts'
 import {
-  emptyFolder,
-  folderWith,
-  type Ran,
-  type RunningCli,
-  runEv,
-  simulatorFlags,
-  startEv,
-} from '../../support/cli.ts'
+  expectSentence,
+  homeWith,
+  type JobObject,
+  jobCommands,
+  listAt,
+  SLOW,
+  untilProbed,
+} from '../../support/cli-jobs.ts'
 import { rowsIn } from '../../support/csv.ts'
 import { withOwnHosts } from '../../support/own-hosts.ts'
-import { waitUntil } from '../../support/wait.ts'
 
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
 
-/** Creates a folder with a list. */
-const homeWith = (list: string) => folderWith({ 'list.csv': list })
-
-const jobs = (home: string, ...args: string[]) =>
-  runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
-
-type JobObject = Readonly<Record<string, unknown>> & { job_id: string; state: string; done: number }
-
-const listed = async (home: string): Promise<JobObject[]> =>
-  JSON.parse((await jobs(home, 'list', '--json')).stdout)
-
-async function only(home: string): Promise<JobObject> {
-  const all = await listed(home)
-  expect(all).toHaveLength(1)
-  return all[0] as JobObject
-}
-
-function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
-  expect(stderr).toMatch(about)
-  expect(stderr).not.toMatch(/^ +at /m)
-  expect(stdout).toBe('')
-}
+const { jobs, listed, only } = jobCommands(runEv)
 
 // Each test runs several commands in sequence, which may be slow on a busy machine.
 describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
@@ -365,26 +344,8 @@ const POLITE = { behavior: 'polite' } as const
 const SCENARIO: Scenario = {
   roundTripMs: 20,
   ...withOwnHosts({
-    'kill.test': POLITE,
     'change.test': POLITE,
     'cancel.test': POLITE,
-    'delete.test': POLITE,
     'grey.test': { behavior: 'greylist', seconds: 300 },
   }),
-}
-
-/** Five addresses per second, so that the job is unfinished when the test reads it. */
-const SLOW = [
-  ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
-  ...['--recipients-per-session', '5'],
-]
-
-function listAt(domain: string, rows: number): string {
-  const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
-  return names.map(name => `${name}@${domain}\n`).join('')
-}
-
-async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
-  const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
-  await waitUntil(() => known() >= addresses)
 }
