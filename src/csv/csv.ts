@@ -135,7 +135,7 @@ async function* readRows(
   source: AsyncIterable<Uint8Array>,
   dialect: ListDialect,
 ): AsyncGenerator<ListRow[]> {
-  // The brackets of a JSON array are no rows.
+  // The brackets of a JSON array are not rows.
   const isEmpty = dialect.allAddresses === 'cells' ? isBlank : isWhiteSpace
   const blanks = new BlankRun()
   let table = dialect

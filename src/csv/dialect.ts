@@ -273,7 +273,7 @@ function bestLayout(
 
 /**
  * Delimiters that do not occur in the text all give the same layout, so only the first of them is
- * tried. The `|` in a link of Slack is no delimiter.
+ * tried. The `|` in a link of Slack is not a delimiter.
  */
 function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
   const plain = text.replace(SLACK_LINK, '')

@@ -21,7 +21,7 @@ type Calibration = {
   readonly reason: Level
   /** Null without verdicts of the operator. */
   readonly operator: Level | null
-  /** Null without reports about the domain, and for a domain that is no catch-all. */
+  /** Null without reports about the domain, and for a domain that is not a catch-all. */
   readonly domain: Level | null
 }
 

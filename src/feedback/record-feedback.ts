@@ -62,7 +62,7 @@ export type RecordedFeedback = {
 /**
  * Records feedback of an account. A piece that was recorded before is counted and changes nothing,
  * so that a submission can be repeated. Throws `stored_feedback_exceeded`, before anything is
- * recorded unless another submission takes the rest of the limit meanwhile.
+ * recorded unless another submission takes the rest of the limit at the same time.
  */
 export async function recordFeedback(
   services: RecordServices,

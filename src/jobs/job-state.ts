@@ -25,8 +25,8 @@ import { getLockedJob, type Job } from './job-store.ts'
 //
 // Open are `loading`, `queued` and `processing`; finished are `completed`, `failed` and `cancelled`.
 // A list without rows to verify is completed as soon as it is queued. A job that was resumed is
-// `processing` if it had been started before. A request to finish (`ev jobs finish`) is no state:
-// rows that wait get their present results, and the job is completed with the last one.
+// `processing` if it had been started before. A request to finish (`ev jobs finish`) is not a
+// state: rows that wait get their present results, and the job is completed with the last one.
 
 /**
  * Starts a job, for the first time or after a stop. Items that were in flight are probed again,
@@ -72,8 +72,8 @@ export type Counts = Readonly<Record<Class, number>> & {
 
 /**
  * Adds results to the counts of their jobs, by ID, and completes each job with its last result; call
- * it in the transaction that writes them. Returns the jobs. Throws if a job was cancelled meanwhile,
- * so that nothing is written.
+ * it in the transaction that writes them. Returns the jobs. Throws if a job was cancelled in the
+ * meantime, so that nothing is written.
  */
 export async function countResults(
   trx: Transaction<Schema>,

@@ -23,8 +23,8 @@ export async function creditsToResume(
 }
 
 /**
- * The resumed job, or `creditsLeft` if these are not enough; null if the job has changed meanwhile
- * or is gone.
+ * The resumed job, or `creditsLeft` if these are not enough; null if the job has changed in the
+ * meantime or is gone.
  */
 type Resumed = { readonly job: Job } | { readonly creditsLeft: number } | null
 

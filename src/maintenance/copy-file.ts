@@ -16,7 +16,7 @@ export type Contents = {
 
 /**
  * Copies a consistent snapshot of the database of a `sqlite:FILE` URL into `target`, an empty file.
- * Other processes may write meanwhile: VACUUM INTO is one read transaction, while the backup API of
+ * Other processes may write at the same time: VACUUM INTO is one read transaction, while the backup API of
  * SQLite restarts with each of their commits and would not finish beside a busy service. Blocks the
  * event loop.
  */

@@ -128,7 +128,7 @@ function presentAddress(result: AddressResult): Presented {
   }
 }
 
-/** Longer text is no address (RFC 5321 §4.5.3.1); it is shortened. */
+/** Longer text is not an address (RFC 5321 §4.5.3.1); it is shortened. */
 const EMAIL_LENGTH_MAX = 320
 
 /** The result of an address that has none after the time of a call. */

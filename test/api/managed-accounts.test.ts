@@ -79,7 +79,7 @@ describe('an admin account', () => {
     expect((await json('/v1/audit?action=account.updated', { key })).data).toMatchObject({
       items: [{ action: 'account.updated', key_id: 'key_1', changed: ['admin'] }],
     })
-    // A change of nothing is no change.
+    // A change of nothing is not a change.
     await request('/v1/accounts/acc_2', { method: 'PATCH', body: {} })
     const { data } = await json('/v1/audit?action=account.updated', { key })
     expect((data as { items: object[] }).items).toHaveLength(1)

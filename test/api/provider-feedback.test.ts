@@ -149,7 +149,7 @@ describe.each(PROVIDER_NAMES)('a request of %s', provider => {
     const empty = { headers: { 'Content-Type': 'application/json' }, text: '' }
     const long = { ...forged, text: JSON.stringify('a'.repeat(4 * 1024 * 1024)) }
     expect((await send(truncated)).status).toBe(400)
-    // An empty body is an empty object, which is no list of events.
+    // An empty body is an empty object, which is not a list of events.
     expect((await send(empty)).status).toBe(PROVIDERS[provider].body === 'array' ? 400 : 401)
     expect((await send(long)).status).toBe(413)
     if (!signed) {

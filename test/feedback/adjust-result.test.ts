@@ -43,7 +43,7 @@ describe('feedback about the address', () => {
       'rejected_email',
     ],
     ['role_account', 'a newer bounce', bounced(NEWER), 'rejected_email'],
-    // A probe without a firm answer is no newer evidence.
+    // A probe without a firm answer is not newer evidence.
     ['catch_all', 'an older bounce', bounced(OLDER), 'rejected_email'],
     ['timeout', 'an older bounce', bounced(OLDER), 'rejected_email'],
     ['probe_blocked', 'an older delivery', delivered(OLDER), 'accepted_email'],

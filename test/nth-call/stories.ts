@@ -95,7 +95,7 @@ export const SINGLES: Story = {
 
 const HISTORY = 'select email from verification order by email'
 
-/** Trouble with the database or a webhook is no reason for an unknown result. */
+/** Trouble with the database or a webhook is not a reason for an unknown result. */
 const mayBeUnknown = (failed: string | null) =>
   failed !== null && !/^(statement|commit|request)/.test(failed)
 

@@ -138,7 +138,7 @@ function requireUsable(metadata: ServerMetadata, { issuer }: IdentityProviderSet
 
 const REQUIRED = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const
 
-/** Codes of the library for an answer that is no answer of a provider, as during an outage. */
+/** Codes of the library for an answer that is not an answer of a provider, as during an outage. */
 const OUTAGE_CODES: ReadonlySet<unknown> = new Set([
   ...['OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON', 'OAUTH_PARSE_ERROR'],
   ...['OAUTH_TIMEOUT', 'OAUTH_ABORT'],

@@ -40,7 +40,7 @@ export const WAIT_S_MAX = 60
 /**
  * Resolves with the job when its state or progress has changed, the time is over, the client has
  * disconnected or the service stops; at once if the job is finished. Resolves with null if the job
- * is deleted meanwhile.
+ * is deleted before.
  */
 export async function waitForJobChange(
   service: LoadJobDeps,

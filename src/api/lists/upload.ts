@@ -126,8 +126,8 @@ export const EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 const CONVERSIONS_MAX = 2
 
 /**
- * Returns a function that runs `use` with the text of an upload. The text is on the disk meanwhile,
- * because it is read several times.
+ * Returns a function that runs `use` with the text of an upload. The text is on the disk until
+ * then, because it is read several times.
  */
 export function textUploads() {
   const conversions = new Semaphore(CONVERSIONS_MAX)

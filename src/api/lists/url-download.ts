@@ -37,7 +37,7 @@ export const ACCOUNT_DOWNLOADS_MAX = 2
 
 /**
  * Returns a function that downloads the list of a request and calls `use` with it. The file is on
- * the disk meanwhile.
+ * the disk until `use` has ended.
  */
 export function listDownloads(service: UrlDownloadDeps) {
   const admit = limitByAccount({

@@ -44,7 +44,7 @@ export async function answerWith<Result>(
   return sendStored(c, answer.stored, answer.status) as never
 }
 
-/** Like `answerWith` for `work` that is no use case, in its own write transaction. */
+/** Like `answerWith` for `work` that is not a use case, in its own write transaction. */
 export const commitResponse = (
   c: Context<Env>,
   service: IdempotencyDeps,

@@ -96,7 +96,7 @@ async function queueSingle(
   })
 }
 
-/** The same as an event stream. Text that is no address is a result there, since people mistype. */
+/** The same as an event stream. Text that is not an address has a result there: people mistype. */
 async function followSingle(
   c: Context<Env>,
   service: VerifyDeps,

@@ -56,7 +56,7 @@ export const fromStart = (rowFilter: RowFilter): RowFilter => ({
   open: '',
 })
 
-/** All classes are no filter. */
+/** All classes together are not a filter. */
 function selectedClasses(names: readonly string[]): readonly Class[] {
   const selected = CLASSES.filter(kind => names.includes(kind))
   return selected.length === CLASSES.length ? [] : selected

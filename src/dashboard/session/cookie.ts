@@ -22,7 +22,7 @@ const DEVICE = '__Host-ev_device'
 /** Returns the mark of a browser in which a person has signed in; null if there is none. */
 export const deviceOf = (c: Context<Env>): string | null => getCookie(c, DEVICE) ?? null
 
-/** Marks the browser as one in which a person has signed in. It is no credential. */
+/** Marks the browser as one in which a person has signed in. It is not a credential. */
 export function keepDevice(c: Context<Env>, device: string, maxAgeS: number): void {
   setCookie(c, DEVICE, device, { ...HARD, maxAge: maxAgeS })
 }

@@ -148,7 +148,7 @@ async function finish(c: Context<Env>, deps: DashboardDeps): Promise<Response> {
     attempt.giveBack(0)
     return done
   }
-  // An outage of the provider is no failure of the person.
+  // An outage of the provider is not a failure of the person.
   if (done.status === 503) attempt.giveBack(0)
   else await auditRefusal(c, deps, done.person && { person: done.person })
   return failPage(c, deps, { intent, next, sentence: done.sentence, status: done.status })

@@ -34,7 +34,7 @@ export function parseAddress(text: string): Address | SyntaxFault {
   return severalError(text) ?? parsed
 }
 
-/** Whether a text is no malformed address, but stands for a missing one. */
+/** Whether a text is not a malformed address, but stands for a missing one. */
 export const isMissing = ({ fault }: SyntaxFault): boolean =>
   fault === 'empty' || fault === 'placeholder'
 

@@ -124,7 +124,7 @@ type Recent = {
   readonly refused: Map<string, ReplyPattern>
   /** The refusals of random recipients. */
   readonly refusedRandoms: Map<string, ReplyPattern>
-  /** Loose texts with different numbers for random recipients, which are no error codes. */
+  /** Loose texts with different numbers for random recipients, which are not error codes. */
   readonly numbered: Set<string>
 }
 

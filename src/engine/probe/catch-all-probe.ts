@@ -295,7 +295,7 @@ export class CatchAllProbe<Q extends ProbeTarget> {
 
   /**
    * Returns what the reply to the random recipient says about the domain: null for a blocked,
-   * deferred or failed RCPT, which is no evidence unless its text is about the recipient.
+   * deferred or failed RCPT, which is not evidence unless its text is about the recipient.
    */
   read(
     target: Q,

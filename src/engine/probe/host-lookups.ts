@@ -14,7 +14,7 @@ import { getLimitDivisor, type MxGroupPlan, type ProbeTarget } from './mx-groups
  */
 const HOSTS_MAX = 3
 /**
- * Hosts whose addresses are looked up. More names that do not exist in one zone are no mistake:
+ * Hosts whose addresses are looked up. More names that do not exist in one zone are not a mistake:
  * they make resolvers attack its name servers (NXNSAttack, USENIX Security 2020).
  */
 const LOOKUPS_MAX = 10

@@ -50,7 +50,7 @@ const PROBING_MS = 2 * SECOND
 /** The dials of one connection attempt to an MX group, which may try several addresses. */
 export type DialGroup = { readonly set: string }
 
-/** The result of a dial; `given-up` means that we aborted it, so it is no evidence. */
+/** The result of a dial; `given-up` means that we aborted it, so it is not evidence. */
 export type DialResult = 'opened' | 'failed' | 'given-up'
 
 /**
@@ -357,7 +357,7 @@ export const REFERENCE_MX_HOSTS = [
 
 /** Enough for the DNS lookup and for two lost SYNs. */
 const PORT_PROBE_TIMEOUT_MS = 4 * SECOND
-/** A single provider may block us, so one unreachable host is no evidence about the port. */
+/** A single provider may block us, so one unreachable host is not evidence about the port. */
 const HOSTS_MIN = 2
 
 /**

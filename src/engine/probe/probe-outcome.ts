@@ -22,8 +22,8 @@ export type ProbeResult = {
   /** Time from dialing to the reply to EHLO, in ms; null if no session was opened. */
   readonly connectMs: number | null
   /**
-   * False if this was no attempt: the answer comes from cached state of the MX group or operator, or
-   * the server refused one connection while it served another.
+   * False if this was not an attempt: the answer comes from cached state of the MX group or operator,
+   * or the server refused one connection while it served another.
    */
   readonly asked: boolean
   /** True if no host could be dialed, and one of them had served us recently. */

@@ -465,7 +465,7 @@ export class SmtpProbe<Q extends ProbeTarget> {
   /**
    * Ends the session because the operator blocks or throttles us, and gives the outcome to all
    * remaining targets. A TLS demand that cannot be met concerns this host only. After a connection
-   * that took some recipients, the next one takes more: to the others this was no attempt.
+   * that took some recipients, the next one takes more: to the others this was not an attempt.
    */
   #abandon(answer: RecipientOutcome) {
     const { rateController } = this.#group

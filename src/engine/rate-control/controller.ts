@@ -254,7 +254,7 @@ export class RateController implements PermitSource {
     this.#handle.change(onUnknownStreak)
   }
 
-  /** Records an accepted recipient, so the unknown users before it were no dictionary attack. */
+  /** Records an accepted recipient, so the unknown users before it were not a dictionary attack. */
   onKnownRecipient(): void {
     this.#servedAt = this.#clock.monotonicNow()
     this.#handle.note(onKnownRecipient)

@@ -65,7 +65,7 @@ export const UNSERVED_MAX_MS = 4 * HOUR
 export const UNSERVED_GAP_MS = HOUR
 /**
  * Blocking domains after which their operator counts as blocking. One or two may have their own
- * policy, which is no evidence for the operator's other tenants.
+ * policy, which is not evidence for the operator's other tenants.
  */
 const REFUSING_DOMAINS_MAX = 3
 /** The first pause after a streak of unknown users; it doubles with each further streak. */

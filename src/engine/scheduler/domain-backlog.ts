@@ -63,8 +63,8 @@ export class DomainBacklog<R extends { readonly text: string }> {
 }
 
 /**
- * A rough domain for grouping only. Untyped callers pass values that are no texts; these count as a
- * text without a domain.
+ * A rough domain for grouping only. Untyped callers pass values that are not texts; these count as
+ * texts without a domain.
  */
 const roughDomain = (text: unknown) =>
   typeof text === 'string' ? text.slice(text.lastIndexOf('@') + 1).toLowerCase() : ''

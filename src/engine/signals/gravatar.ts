@@ -40,7 +40,7 @@ export class Gravatar {
     this.#answers = new TtlMap({ sizeMax: ANSWERS_MAX, clock: deps.clock })
   }
 
-  /** Returns a signal if the address has a profile. A failure is no signal. */
+  /** Returns a signal if the address has a profile. A failure is not a signal. */
   async findSignals(address: Address, signal: AbortSignal): Promise<Signal[]> {
     const { clock } = this.#deps
     const hash = createHash('sha256').update(addressKey(address).toLowerCase()).digest('hex')

@@ -18,7 +18,7 @@ type OutsideSignalsDeps = {
   readonly gravatar: Gravatar | null
 }
 
-/** Time for all signals of one address. A later answer is no signal. */
+/** Time for all signals of one address. A later answer is not a signal. */
 export const SIGNALS_LIMIT_MS = 2 * SECOND
 
 /** Adds signals from outside the SMTP session to results that it left open. */
@@ -80,7 +80,7 @@ export class OutsideSignals {
 }
 
 /**
- * Exchangers that are no mail servers of the domain, with the reason. Services with hosts of their
+ * Exchangers that are not mail servers of the domain, with the reason. Services with hosts of their
  * own are in the table of operators, as `parked`.
  */
 const SINK_HOSTS: Readonly<Record<string, string>> = {

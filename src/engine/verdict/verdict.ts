@@ -48,7 +48,7 @@ export type Evidence = {
 
 /**
  * `policies`: SPF, DMARC and MTA-STS of the domain. `parking`: the exchanger belongs to a parking
- * service or is no mail server. `typo-network`: it also serves misspellings of large providers.
+ * service or is not a mail server. `typo-network`: it also serves misspellings of large providers.
  * `gravatar`: the address has a profile.
  */
 export type SignalName = 'policies' | 'parking' | 'typo-network' | 'gravatar'
@@ -101,7 +101,7 @@ type CalibrationEvidence = {
   readonly reason: CalibrationLevel
   /** Null without verdicts of the operator. */
   readonly operator: CalibrationLevel | null
-  /** Null without reports about the domain, and for a domain that is no catch-all. */
+  /** Null without reports about the domain, and for a domain that is not a catch-all. */
   readonly domain: CalibrationLevel | null
 }
 

@@ -69,7 +69,7 @@ async function parseMessage(message: Uint8Array): Promise<Email | null> {
 
 /**
  * Parses the fields about the message and about each recipient (RFC 3464 §2). A relayed, expanded
- * or delayed recipient is no outcome. `notification` is the part that people read.
+ * or delayed recipient is not an outcome. `notification` is the part that people read.
  */
 function parseDeliveryStatus(text: string, sentAt: number, notification: string): FeedbackInput[] {
   const groups = parseFieldGroups(text)
@@ -252,7 +252,7 @@ const decodeEscapes = (text: string) =>
     return isCharacter(point) ? String.fromCodePoint(point) : written
   })
 
-/** Half of a surrogate pair is no character (Unicode, D76). */
+/** Half of a surrogate pair is not a character (Unicode, D76). */
 const isCharacter = (point: number) => point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
 
 function toTime(text: string | undefined): number | null {

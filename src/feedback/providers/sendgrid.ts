@@ -57,7 +57,7 @@ function checkSignature({ header, bytes, key }: ProviderRequest, now: number): v
   checkAge(Number(timestamp) * SECOND, now)
 }
 
-/** Other events are no outcome: `dropped` was not sent, `deferred` is retried. */
+/** Other events are not outcomes: `dropped` was not sent, `deferred` is retried. */
 function parseEvent(event: unknown): FeedbackInput[] {
   const kind = KINDS.get(textAt(event, 'event') ?? '')
   const address = textAt(event, 'email')

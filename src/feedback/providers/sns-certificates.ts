@@ -58,7 +58,7 @@ function parseCertificate(pem: string | null): X509Certificate {
   try {
     if (pem !== null) return new X509Certificate(pem)
   } catch {
-    // It is no certificate.
+    // It is not a certificate.
   }
   return reject('authentication', 'There is no certificate at SigningCertURL.')
 }

@@ -4,7 +4,7 @@ import { EXTERNAL_SOURCES, type ExternalSource } from '../../engine/verdict/verd
 import { sanitizeText } from '../../platform/text.ts'
 
 // Recognizes the columns of result exports of ZeroBounce, NeverBounce, Kickbox, Reacher and ev in a
-// list, and reads the result of a row. Words that are not in these tables are no result.
+// list, and reads the result of a row. Words that are not in these tables are not a result.
 
 /** The columns of the results in a list, as indexes from 0; null where the list has none. */
 export type ExternalColumns = {
@@ -144,7 +144,7 @@ const WORDS: Readonly<Record<ExternalSource, Words>> = {
   },
 }
 
-/** Sub-statuses of `do_not_mail` that speak of a role, which is no reason not to mail a company. */
+/** Sub-statuses of `do_not_mail` that speak of a role: mail to a company may go to one. */
 const ROLES: ReadonlySet<string> = new Set([
   ...['role_based', 'role_based_catch_all', 'role_based_accept_all'],
 ])

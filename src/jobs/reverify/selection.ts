@@ -18,7 +18,7 @@ export type Selection = {
 }
 
 /**
- * Selects items to verify. The results of texts that are no addresses never change, and erased
+ * Selects items to verify. The results of texts that are not addresses never change, and erased
  * addresses cannot be verified.
  */
 export const isSelected = (db: Reader, selection: Selection): RawBuilder<boolean> =>

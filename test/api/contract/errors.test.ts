@@ -298,7 +298,7 @@ function invalidUrlBody(id: string): object {
     : { ...HOOK, url }
 }
 
-/** For a form, text that is no address has a result. */
+/** For a form, text that is not an address has a result. */
 function notAnAddress(id: string): RequestOptions {
   return { body: { email: id === 'verifyForm' ? null : 'not an address' } }
 }

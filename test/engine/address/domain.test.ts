@@ -83,7 +83,7 @@ describe('parseDomain', () => {
     ['b!c d.test', 'domain_character', 1],
     ['b c.test', 'domain_space', 1],
     ['[192.0.2.1\u200b]', 'hidden_character', 10],
-    // UTS #46: it is mapped to "a/c", and a slash is no letter, digit or hyphen (STD3).
+    // UTS #46: it is mapped to "a/c", and a slash is not a letter, digit or hyphen (STD3).
     ['a\u2100b.example', 'domain_idn', 0],
   ])('%j has the error %s at %i', (text, fault, at) => {
     expect(parseDomain(text)).toMatchObject({ fault, at })

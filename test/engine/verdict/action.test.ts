@@ -35,7 +35,7 @@ const verdicts = fc.record({
 })
 const policies = fc.constantFrom(...ACTION_POLICIES)
 
-/** A row without an address is no trouble: there is nothing to verify. */
+/** A row without an address is not trouble: there is nothing to verify. */
 const TROUBLE = REASONS.filter(
   reason => VERDICT_BY_REASON[reason].class === 'unknown' && reason !== 'no_address',
 )

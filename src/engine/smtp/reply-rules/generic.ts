@@ -329,9 +329,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words('blocked/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
 ]
 
-/**
- * Weak phrases. They still outweigh an enhanced mailbox code: "5.1.1 Access denied" is no evidence.
- */
+/** Weak phrases. They outweigh an enhanced mailbox code: "5.1.1 Access denied" is not evidence. */
 export const WEAK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/busy',

@@ -278,7 +278,7 @@ const NAMES_MAX = 8
 
 const IP_OR_TIME =
   /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]\d)|[\da-f]{0,4}(?::{1,2}[\da-f]{1,4}){2,7}/g
-/** Three labels at least: two words with a missing space after a period are no host name. */
+/** Three labels at least: two words with a missing space after a period are not a host name. */
 const HOST_NAME = /(?<![\w.-])(?:[a-z\d_-]{1,63}\.){2,8}[a-z][a-z\d-]{1,62}(?![\w.])/g
 /** Six characters with a digit: queue IDs and timestamps are longer, error codes shorter. */
 const ID = /(?<![a-z\d])(?=[a-z]{0,64}\d)[a-z\d]{6,}/g
