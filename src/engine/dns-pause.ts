@@ -67,6 +67,10 @@ export const hasNoRoute = (prepared: PreparedAddress) => unknownRouteOf(prepared
 export const isUntrusted = (prepared: PreparedAddress) =>
   unknownRouteOf(prepared)?.detail !== undefined
 
+/** Whether an address has a result only because the lookup of its domain failed. */
+export const hasFailedLookup = (prepared: PreparedAddress) =>
+  hasNoRoute(prepared) && !isUntrusted(prepared)
+
 function unknownRouteOf(prepared: PreparedAddress) {
   const route = 'result' in prepared ? prepared.result.evidence.route : null
   return route?.kind === 'unknown' ? route : null

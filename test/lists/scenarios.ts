@@ -540,6 +540,34 @@ export const SCENARIOS: readonly ListScenario[] = [
     waits: true,
   },
   {
+    name: 'whose DNS fails for a minute is verified after it, and looked up three times at most',
+    texts: [...people(6, 'mx.test', 'host.test', 'a.test'), 'user1@never.test', 'user2@never.test'],
+    reasons: [...people(6).map(truth), 'dns_error', 'dns_error'],
+    mail: () => ({
+      zone: {
+        ...separate('mx.test', 'host.test', 'a.test'),
+        'mx.test': 'server',
+        'mx.host.test': 'timeout',
+        'never.test': 'timeout',
+      },
+      later: {
+        afterMs: MINUTE + 10 * SECOND,
+        zone: { 'mx.test': { MX: [[10, 'mx.mx.test']] }, 'mx.host.test': { A: ['192.0.2.2'] } },
+      },
+      servers: () => polite,
+    }),
+    // The first retry of mx.host.test does not wait for the second, because all rows are routed.
+    connectionsMax: 4,
+    waits: true,
+    check({ mail }) {
+      const questions = mail.questions()
+      const counts = ['MX mx.test', 'A mx.host.test', 'MX never.test']
+      expect(counts.map(question => [question, questions.get(question)])).toEqual(
+        counts.map(question => [question, 3]),
+      )
+    },
+  },
+  {
     name: 'with many unknown recipients in a row pauses, and asks about each once',
     ...plain(
       people(60, 'a.test').map(text => text.replace('user', 'gone')),

@@ -5,14 +5,22 @@ import type { NoResponseReason, RecipientOutcome } from '../smtp/classify-reply.
 import type { Result } from '../verdict/verdict.ts'
 import type { Acceptance } from './mx-groups.ts'
 
-/** How often a server is asked about an item: greylists accept the second or third attempt. */
-const TRIES_MAX = 3
+/**
+ * How often a server is asked about an item: greylists accept the second or third attempt. Also how
+ * often an item is looked up whose lookup fails.
+ */
+export const TRIES_MAX = 3
 /** One more for a catch-all test: a recipient accepted at the last attempt still needs one. */
 const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
 /** How long an item is retried. Its result is final then, or earlier after the last attempt. */
 const TOTAL_WAIT_MAX_MS = UNSERVED_MAX_MS
 /** The default of postgrey and of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
+/**
+ * A failed lookup is repeated after this time: the name servers of a domain restart, and resolvers
+ * keep a failure for up to a minute.
+ */
+export const LOOKUP_DELAY_MS = MINUTE
 /** A host that was lost is dialed this often, for as long as it counts as lost. */
 const LOST_HOST_DELAY_MS = 5 * MINUTE
 /** A limit of ev is free again as soon as the connections before have closed. */
@@ -107,6 +115,7 @@ export function nextRetry(
     retryLater(outcome, history, rules) ??
     retryWhenBlockEnds(outcome, history, rules) ??
     retryWhenKnown(outcome, history, rules) ??
+    retryLookup(outcome, history, rules) ??
     retryLostHost(outcome, history)
   )
 }
@@ -208,6 +217,20 @@ function uncertaintyDelay(
     return uncertainForMs === null ? null : Math.max(uncertainForMs, UNCERTAIN_DELAY_MIN_MS)
   }
   return why === 'dns' && waitedMs < DNS_RETRY_BUDGET_MS ? rules.dnsUncertainForMs() : null
+}
+
+/** Retries an item whose hosts have addresses that could not be looked up. It counts as an attempt. */
+function retryLookup(
+  { result }: Outcome,
+  history: AttemptHistory,
+  rules: RetryRules,
+): Retry | null {
+  const { answer } = result.evidence
+  const tries = history.tries + 1
+  if (answer?.kind !== 'no-response' || answer.why !== 'dns' || tries >= TRIES_MAX) return null
+  if (rules.dnsUncertainForMs() !== null) return null
+  const { egress, refusedBy } = history
+  return { delayMs: LOOKUP_DELAY_MS, tries, egress, refusedBy, accepted: null }
 }
 
 /**

@@ -11,8 +11,8 @@ type OperatorRowsDeps = {
    * if the sink has none because rows that it refuses are kept here.
    */
   readonly ask: ((operator: string, room: number) => number | Promise<number>) | null
-  /** Routes a row that was kept here. */
-  readonly supply: (row: Row<unknown>) => void
+  /** Routes rows that were kept here. */
+  readonly supply: (rows: readonly Row<unknown>[]) => void
   /** Aborts when nothing new is started. */
   readonly draining: AbortSignal
   /** Ends the run after an error of `ask`. */
@@ -144,10 +144,8 @@ export class OperatorRows {
     const kept = this.#kept.get(operator) ?? []
     const rows = kept.splice(0, room)
     if (kept.length === 0) this.#kept.delete(operator)
-    for (const row of rows) {
-      this.#asked.set(row, operator)
-      this.#deps.supply(row)
-    }
+    for (const row of rows) this.#asked.set(row, operator)
+    this.#deps.supply(rows)
     return rows.length
   }
 }

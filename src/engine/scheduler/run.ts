@@ -5,7 +5,7 @@ import type { Priority } from '../../platform/priority.ts'
 import { withDeadline } from '../deadline.ts'
 import type { MxOperator } from '../dns/operators.ts'
 import type { ResolverCheck } from '../dns/resolver-check.ts'
-import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
+import { DnsPause, dnsWaitMs, hasFailedLookup } from '../dns-pause.ts'
 import type { EgressPool } from '../probe/egress-pool.ts'
 import { hostsOf, mxGroupKey, type RouteWithHost } from '../probe/mx-groups.ts'
 import type { PreparedAddress, ProbeTask, TaskOptions } from '../probe/prepare.ts'
@@ -13,9 +13,11 @@ import type { ProbeOptions, ProbeSink } from '../probe/probe-options.ts'
 import {
   FAULTS_MAX,
   isDecided,
+  LOOKUP_DELAY_MS,
   nextRetry,
   type Outcome,
   type Retry,
+  TRIES_MAX,
 } from '../probe/retry-policy.ts'
 import { fromFailedProbe, fromFailure } from '../verdict/build-result.ts'
 import { isFailure, type Result } from '../verdict/verdict.ts'
@@ -101,6 +103,9 @@ type RunDeps = {
 
 export type Pending = PendingRow<Run>
 
+/** A row whose lookup failed, with its result if it is not looked up again. */
+type FailedLookup = { readonly row: Row<unknown>; readonly result: Result }
+
 /**
  * Texts in memory. A list often has the addresses of a domain far apart, and only those in the
  * window can share a connection. A waiting text takes 110 bytes, or 240 if no other has its domain,
@@ -131,10 +136,10 @@ const SERVICE_GROUP_MAX = 50
 /** Addresses after which such a process ends its turn of the event loop: 3 ms. */
 const ROUTED_PER_TURN = 25
 /**
- * Share of the window for addresses that wait until a block expires (half an hour). Without this
- * limit they could fill the window and stall the rest of the list.
+ * Share of the window for addresses that wait until a block expires (half an hour), or to be looked
+ * up again. Without this limit they could fill the window and stall the rest of the list.
  */
-const BLOCKED_SHARE_MAX = 0.5
+const UNPROBED_SHARE_MAX = 0.5
 /**
  * A source whose rows are not stored is idle after this time without one: those that wait are routed
  * then.
@@ -176,6 +181,8 @@ export class Run {
   readonly ending: AbortSignal
   /** Aborts with `ending` or when the run drains: nothing new is started then. */
   readonly draining: AbortSignal
+  /** Aborts with `draining` or when the run is to finish: rows wait no longer for the DNS then. */
+  readonly #waiting: AbortSignal
   /** Aborts with `ending` or a moment after the run is to finish: connections are closed then. */
   readonly closing: AbortSignal
   /** How rows are routed, and how while they can wait for the DNS check. */
@@ -199,8 +206,10 @@ export class Run {
   #isYielding = false
   /** Number of rows that are routed, wait for no retry and have no result yet. */
   #active = 0
-  /** Number of rows that wait, unprobed, until a block expires. */
-  #blockedCount = 0
+  /** Number of rows that wait, unprobed, until a block expires or to be looked up again. */
+  #unprobedCount = 0
+  /** How often the lookup of a row has failed. */
+  readonly #failedLookups = new WeakMap<Row<unknown>, number>()
   /** Number of connections in flight that have rows of this run. */
   #probes = 0
   #inputEnded = false
@@ -232,6 +241,7 @@ export class Run {
         : withDeadline(clock, null, [ending.signal, this.#finishing.signal])
     this.ending = ending.signal
     this.draining = draining.signal
+    this.#waiting = waiting.signal
     this.closing = closing.signal
     const dnsPause = new DnsPause(deps.engine.resolverCheck, clock, waiting.signal)
     this.#routeOptions = { ...options.route, signal: draining.signal }
@@ -241,7 +251,7 @@ export class Run {
       getRoom: deps.getRoom,
       countRows: deps.countRows,
       ask: options.canRefuse ? (operator, room) => sink.drained(operator, room) : null,
-      supply: row => this.#routeAgain(row),
+      supply: rows => this.#routeAgain(rows),
       draining: draining.signal,
       fail: error => this.fail('drained of the sink', error),
     })
@@ -462,18 +472,20 @@ export class Run {
     const [first] = rows as [Row<unknown>]
     this.#routing++
     this.#active += rows.length
+    const failed: FailedLookup[] = []
     // Also without a lookup the first row waits here, because a decided row starts the next group.
-    const task = this.#onPrepared(first, await this.#prepare(first))
+    const task = this.#onPrepared(first, await this.#prepare(first), failed)
     const waiting: Promise<unknown>[] = []
     for (const row of rows.slice(1)) {
       const prepared = this.#prepare(row)
-      if ('then' in prepared) waiting.push(prepared.then(one => this.#onPrepared(row, one)))
-      else this.#onPrepared(row, prepared)
+      if ('then' in prepared) waiting.push(prepared.then(one => this.#onPrepared(row, one, failed)))
+      else this.#onPrepared(row, prepared, failed)
     }
     const arrived = Promise.all(waiting)
     if (task !== null && waiting.length > 0) await this.#deps.gatherUntil(task, arrived)
     else await arrived
     this.#routing--
+    if (failed.length > 0) this.#lookUpLater(failed)
     // Other domains rarely use the exchangers of this one, so no more recipients are expected.
     if (task !== null && isSelfHosted(task) && !this.#backlog.hasDomainOf(first)) {
       this.#deps.markHostsReady(task)
@@ -511,8 +523,15 @@ export class Run {
     }
   }
 
-  /** Queues or decides a row. Returns the task of a row that needs a probe; null for any other. */
-  #onPrepared(row: Row<unknown>, prepared: PreparedAddress): ProbeTask | null {
+  /**
+   * Queues or decides a row, or adds it to those whose lookup failed. Returns the task of a row that
+   * needs a probe; null for any other.
+   */
+  #onPrepared(
+    row: Row<unknown>,
+    prepared: PreparedAddress,
+    failed: FailedLookup[],
+  ): ProbeTask | null {
     // An abort ends the lookup without an answer.
     if (this.draining.aborted) return null
     const askedBy = this.#operatorRows.routed(row)
@@ -520,10 +539,41 @@ export class Run {
     if ('task' in prepared) this.#routed(row, prepared.task)
     else {
       this.#active--
-      this.#decide(row, prepared.result)
+      const { result } = prepared
+      if (this.#isLookedUpAgain(row, prepared)) failed.push({ row, result })
+      else this.#decide(row, result)
     }
     if (askedBy !== null) this.#operatorRows.askForMore(askedBy)
     return task
+  }
+
+  /** Whether a row is to be looked up again because only its lookup failed. */
+  #isLookedUpAgain(row: Row<unknown>, prepared: PreparedAddress): boolean {
+    if (!hasFailedLookup(prepared) || !this.#isPatient || this.#hasManyUnprobed) return false
+    const failed = (this.#failedLookups.get(row) ?? 0) + 1
+    this.#failedLookups.set(row, failed)
+    return failed < TRIES_MAX
+  }
+
+  /** Looks rows of one domain up again later, together. */
+  #lookUpLater(failed: readonly FailedLookup[]) {
+    this.#unprobedCount += failed.length
+    const lookUp = () => {
+      this.#unprobedCount -= failed.length
+      if (this.draining.aborted) return
+      if (this.#isFinishing) {
+        for (const { row, result } of failed) this.#decide(row, result)
+        return
+      }
+      this.#routeAgain(failed.map(({ row }) => row))
+    }
+    sleep(this.#clock, LOOKUP_DELAY_MS, this.#waiting)
+      .then(lookUp)
+      .catch(error => this.fail('Looking up again', error))
+  }
+
+  get #hasManyUnprobed(): boolean {
+    return this.#unprobedCount >= this.#deps.options.windowMax * UNPROBED_SHARE_MAX
   }
 
   /** Restores the task of a row with a route; null if that is not possible. */
@@ -642,7 +692,7 @@ export class Run {
     const duplicates = this.#take(pending)
     this.#operatorRows.count(task.operator.name, -1)
     this.#refuse(row, task)
-    for (const row of duplicates) this.#routeAgain(row)
+    this.#routeAgain(duplicates)
   }
 
   #enqueue(pending: Pending, isRetry = false) {
@@ -714,8 +764,7 @@ export class Run {
     const egressPool = this.#options.canRefuse ? all : all.own
     const { name } = task.operator
     const domain = task.address.domain.ascii
-    const isWindowFull =
-      isBlocked && this.#blockedCount >= this.#deps.options.windowMax * BLOCKED_SHARE_MAX
+    const isWindowFull = isBlocked && this.#hasManyUnprobed
     const history = { tries, egress, refusedBy, waitedMs: this.#clock.monotonicNow() - since }
     return nextRetry(outcome, history, {
       greylistDelayMs: this.#deps.options.greylistDelayMs,
@@ -732,10 +781,10 @@ export class Run {
   /** Queues a row again; `isBlocked`: it counts as waiting for a block to expire until then. */
   enqueueLater(pending: Pending, delayMs: number, isBlocked = false) {
     if (!this.#open.has(pending.row)) return
-    if (isBlocked) this.#blockedCount++
+    if (isBlocked) this.#unprobedCount++
     this.#onInactive()
     const enqueue = async () => {
-      if (isBlocked) this.#blockedCount--
+      if (isBlocked) this.#unprobedCount--
       this.#active++
       if (this.draining.aborted) return
       if (this.#clock.monotonicNow() - pending.since < ROUTE_MS) this.#enqueue(pending, true)
@@ -766,7 +815,7 @@ export class Run {
   #leave(pending: Pending) {
     const duplicates = this.#take(pending)
     this.#close(pending.row)
-    for (const row of duplicates) this.#routeAgain(row)
+    this.#routeAgain(duplicates)
     this.#onLeft(pending)
   }
 
@@ -800,9 +849,10 @@ export class Run {
     this.#enqueue({ ...pending, ...fresh, task: { ...moved, accepted } }, true)
   }
 
-  #routeAgain(row: Row<unknown>) {
+  #routeAgain(rows: readonly Row<unknown>[]) {
+    if (rows.length === 0) return
     this.#deps.routing.add(this)
-    this.#backlog.add(row)
+    for (const row of rows) this.#backlog.add(row)
     if (this.#heldSince === null) this.#release()
   }
 

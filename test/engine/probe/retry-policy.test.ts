@@ -277,6 +277,16 @@ describe('an item of a list', () => {
     expect(nextRetry(heard(silent('timeout', 'rcpt')), PAST, doubtful)).toBeNull()
   })
 
+  test('with failed lookups that the DNS server is not to blame for is retried twice, after a minute each', () => {
+    const unresolved = heard(silent('dns', 'connect'), false)
+    const fresh = { ...PAST, tries: 0 }
+    const again = { delayMs: MINUTE, egress: 'a', refusedBy: [], accepted: null }
+    expect(nextRetry(unresolved, { ...fresh, egress: 'a' }, TERMS)).toEqual({ ...again, tries: 1 })
+    expect(nextRetry(unresolved, { ...PAST, tries: 1 }, TERMS)).toMatchObject({ tries: 2 })
+    expect(nextRetry(unresolved, { ...PAST, tries: 2 }, TERMS)).toBeNull()
+    expect(nextRetry(unresolved, fresh, { ...TERMS, wait: false })).toBeNull()
+  })
+
   test('that was answered, or never probed, is final', () => {
     const known = { ...heard(null), result: result(ACCEPTED, false) }
     expect(nextRetry(known, PAST, TERMS)).toBeNull()

@@ -62,6 +62,23 @@ describe('a job that is finished', () => {
     expect(mx.dialled).toHaveLength(dialled)
   })
 
+  test('gives rows that wait to be looked up again the failed lookup, and looks none of them up', async () => {
+    const { worker, submit, pass, finish, finished, reasons, database, names } =
+      await createWaitingJob()
+    names.set('down.test', 'server')
+    names.set('mx.away.test', 'timeout')
+    names.set('away.test', { MX: [[10, 'mx.away.test']] })
+    await submit('job_1', ['ann@a.test', 'ann@down.test', 'ann@away.test'])
+    worker.take('job_1')
+    await pass(8 * SECOND)
+    expect(await readJob(database, 'job_1')).toMatchObject({ state: 'processing', done: 1 })
+    const asked = names.asked.length
+    await finish('job_1')
+    expect(await finished('job_1')).toMatchObject([{ state: 'completed', done: 3 }])
+    expect(await reasons('job_1')).toEqual(['accepted_email', 'dns_error', 'dns_error'])
+    expect(names.asked).toHaveLength(asked)
+  })
+
   test('gives rows at a provider that blocks this service its reply, and probes none of them', async () => {
     const { worker, submit, pass, finish, finished, reasons, database, mx } =
       await createWaitingJob()
