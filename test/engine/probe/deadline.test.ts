@@ -145,7 +145,7 @@ describe('a single verification ends within its deadline', () => {
   })
 })
 
-test('a list waits at most a minute for the DNS lookup of one address', async () => {
+test('a list waits at most a minute for a DNS lookup of one address', async () => {
   const { many, clock } = createTestEngine({
     resolver: zone => ({
       resolve: (name, type) =>
@@ -153,7 +153,7 @@ test('a list waits at most a minute for the DNS lookup of one address', async ()
     }),
   })
   const startedAt = clock.monotonicNow()
-  expect(reasonsOf(await many(['ann@silent.test', 'ann@a.test']))).toEqual([
+  expect(reasonsOf(await many(['ann@silent.test', 'ann@a.test'], { wait: false }))).toEqual([
     'ann@a.test accepted_email',
     'ann@silent.test dns_error',
   ])
