@@ -141,8 +141,6 @@ const EXPECTED_REASONS = [
   ['nomail.test', 'does_not_accept_mail'],
   ['webonly.test', 'no_mx_record'],
   ['vanished.test', 'invalid_domain'],
-  ['broken-dns.test', 'dns_error'],
-  ['quiet-dns.test', 'dns_error'],
   ['overflow.test', 'mailbox_full'],
   ['sleepy.test', 'mailbox_disabled'],
   ['moment.test', 'unavailable_smtp'],
