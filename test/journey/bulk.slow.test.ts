@@ -1,13 +1,14 @@
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readScenario, type Scenario } from '../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
 import { EV, emptyFolder, runEv, simulatorFlags, startEv } from '../support/ev-process.ts'
+import { getProbeCounts, listOf, untilProbed } from '../support/probe-counts.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -162,24 +163,6 @@ const SCENARIO: Scenario = {
     'other.test': { mx: [[10, 'mx.other.test']] },
   },
   hosts: { 'mx.busy.test': { behavior: 'polite' }, 'mx.other.test': { behavior: 'polite' } },
-}
-
-function listOf(domain: string, rows: number): string {
-  const lines = Array.from({ length: rows }, (_, n) => {
-    const name = n % 7 === 3 ? `gone${n}` : `user${n}`
-    return `${n},${name}@${domain},"row, ${n}"`
-  })
-  return `id,email,note\n${lines.join('\n')}\n`
-}
-
-/** Returns how often each address was probed at a host, without random addresses. */
-function getProbeCounts(simulator: Simulator, host: string): Map<string, number> {
-  const { recipients = new Map<string, number>() } = simulator.counters().hosts[host] ?? {}
-  return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
-}
-
-async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
-  while (getProbeCounts(simulator, host).size < addresses) await setTimeout(5)
 }
 
 /** Stops a process while it does not hold the lock of its database, as others would wait for it. */

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/verdict/present-result.ts'
 import type { Scenario } from '../../src/simulator/scenario.ts'
@@ -16,6 +15,7 @@ import {
 } from '../support/cli.ts'
 import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
 import { withEqualHosts } from '../support/own-hosts.ts'
+import { getProbeCounts, listOf, untilProbed } from '../support/probe-counts.ts'
 
 /** Runs `ev bulk` on a list in an empty folder; `out` is the path of the output. */
 async function bulk(
@@ -408,22 +408,4 @@ describe.concurrent('a list with simulated mail servers', { timeout: 60_000 }, (
 const SCENARIO: Scenario = {
   roundTripMs: 20,
   ...withEqualHosts(['twins.test', 'stop.test', 'fresh.test'], { behavior: 'polite' }),
-}
-
-function listOf(domain: string, rows: number): string {
-  const lines = Array.from({ length: rows }, (_, n) => {
-    const name = n % 7 === 3 ? `gone${n}` : `user${n}`
-    return `${n},${name}@${domain},"row, ${n}"`
-  })
-  return `id,email,note\n${lines.join('\n')}\n`
-}
-
-/** Returns how often each address was probed at a host, without random addresses. */
-function getProbeCounts(simulator: Simulator, host: string): Map<string, number> {
-  const { recipients = new Map<string, number>() } = simulator.counters().hosts[host] ?? {}
-  return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
-}
-
-async function untilProbed(simulator: Simulator, host: string, addresses: number): Promise<void> {
-  while (getProbeCounts(simulator, host).size < addresses) await setTimeout(5)
 }

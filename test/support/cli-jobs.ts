@@ -1,7 +1,5 @@
 import { expect } from 'vitest'
-import type { Simulator } from '../../src/simulator/simulator.ts'
 import { folderWith, type Ran } from './home.ts'
-import { waitUntil } from './wait.ts'
 
 export type JobObject = Readonly<Record<string, unknown>> & {
   job_id: string
@@ -43,16 +41,6 @@ export const SLOW = [
   ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
   ...['--recipients-per-session', '5'],
 ]
-
-/** Waits until a host of the simulator was asked for so many addresses. */
-export async function untilProbed(
-  simulator: Simulator,
-  host: string,
-  addresses: number,
-): Promise<void> {
-  const known = () => simulator.counters().hosts[host]?.recipients.size ?? 0
-  await waitUntil(() => known() >= addresses)
-}
 
 /** Expects nothing on stdout, and a sentence without a stack trace on stderr. */
 export function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {

@@ -3,16 +3,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
-import {
-  expectSentence,
-  homeWith,
-  jobCommands,
-  listAt,
-  SLOW,
-  untilProbed,
-} from '../../support/cli-jobs.ts'
+import { expectSentence, homeWith, jobCommands, listAt, SLOW } from '../../support/cli-jobs.ts'
 import { emptyFolder, runEv, simulatorFlags, startEv } from '../../support/ev-process.ts'
 import { withOwnHosts } from '../../support/own-hosts.ts'
+import { untilProbed } from '../../support/probe-counts.ts'
 
 const { jobs, only } = jobCommands(runEv)
 

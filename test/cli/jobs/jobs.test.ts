@@ -11,10 +11,10 @@ import {
   jobCommands,
   listAt,
   SLOW,
-  untilProbed,
 } from '../../support/cli-jobs.ts'
 import { rowsIn } from '../../support/csv.ts'
 import { withOwnHosts } from '../../support/own-hosts.ts'
+import { untilProbed } from '../../support/probe-counts.ts'
 
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
