@@ -12,7 +12,7 @@ import {
   updateAccount as updateRow,
 } from './account-store.ts'
 import { accountError } from './errors.ts'
-import { exceedingRights, type KeyRights } from './key-rights.ts'
+import { exceedingRights, type KeyRights, UNRESTRICTED } from './key-rights.ts'
 import { parseName } from './name.ts'
 import { hasJoined, listPeople } from './people/person-store.ts'
 import { exceedsPlan, type Plan } from './plan.ts'
@@ -51,13 +51,7 @@ function requireAccountRights(
   }
 }
 
-const ALL_RIGHTS: KeyRights = {
-  scopes: ['*'],
-  allowedIps: [],
-  allowedDomains: [],
-  rateLimitPerMinute: null,
-  expiresAt: null,
-}
+const ALL_RIGHTS: KeyRights = { ...UNRESTRICTED, scopes: ['*'] }
 
 /**
  * Validates the fields that need no database. Throws `name_invalid`, `plan_unknown` and

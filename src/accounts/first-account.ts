@@ -4,6 +4,7 @@ import { EvError } from '../platform/error.ts'
 import { countAccounts, createAccount } from './account-store.ts'
 import { type AccountServices, newAccountId } from './accounts.ts'
 import { newSecret } from './key.ts'
+import { UNRESTRICTED } from './key-rights.ts'
 import { createKey } from './key-store.ts'
 import { newKeyId } from './keys.ts'
 import type { Plan } from './plan.ts'
@@ -28,16 +29,13 @@ export async function createFirstAccount(
     const account = { id: accountId, name: 'default', plan, operator: true, now }
     await createAccount(trx, account)
     const key = await createKey(trx, {
+      ...UNRESTRICTED,
       id: newKeyId(random),
       accountId,
       name: 'first',
       secret,
       now,
       scopes: ['*'],
-      allowedIps: [],
-      allowedDomains: [],
-      rateLimitPerMinute: null,
-      expiresAt: null,
     })
     const services = { clock, random, origin: SERVICE }
     await addAuditEntry(trx, services, { action: 'account.created', accountId, target: account })

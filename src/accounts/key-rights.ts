@@ -125,6 +125,14 @@ export type KeyRights = {
   readonly isTest?: boolean
 }
 
+/** The rights of a key without restrictions, beside its scopes. */
+export const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {
+  allowedIps: [],
+  allowedDomains: [],
+  rateLimitPerMinute: null,
+  expiresAt: null,
+}
+
 /** The scopes of a publishable key. A key has either these or scopes of secret keys. */
 export const PUBLISHABLE_SCOPES = [FORM_SCOPE] as const
 

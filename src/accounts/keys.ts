@@ -4,7 +4,13 @@ import type { Random } from '../platform/random.ts'
 import { accountIn } from './account-store.ts'
 import { accountError } from './errors.ts'
 import { newSecret } from './key.ts'
-import { exceedingRights, isPublishable, type KeyRights, permits } from './key-rights.ts'
+import {
+  exceedingRights,
+  isPublishable,
+  type KeyRights,
+  permits,
+  UNRESTRICTED,
+} from './key-rights.ts'
 import {
   type ApiKey,
   countKeys,
@@ -232,13 +238,6 @@ function requireFuture(expiresAt: number | null | undefined, now: number): void 
 
 function keyNotFound({ keyId: id }: Pick<KeyTarget, 'keyId'>): never {
   throw accountError('key_not_found', { id })
-}
-
-const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {
-  allowedIps: [],
-  allowedDomains: [],
-  rateLimitPerMinute: null,
-  expiresAt: null,
 }
 
 /** Drops the fields that are not rights: an actor may be a complete `ApiKey`. */

@@ -417,8 +417,8 @@ export class Engine {
       if ('result' in prepared) return { ...prepared.result.evidence, policies }
       const { task } = prepared
       const { flags, suggestion, route, operator } = task
-      const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
-      const known = task.exchangers[0].catchAll ?? catchAll.get(catchAllKey(task, operator.name))
+      const known =
+        task.exchangers[0].catchAll ?? this.#catchAll.get(catchAllKey(task, operator.name))
       return {
         flags,
         suggestion,
@@ -450,9 +450,13 @@ export class Engine {
 
   /** Whether the catch-all status of the domain of a task is known. */
   isTested(task: ProbeTask): boolean {
-    const { catchAll } = this.egressPool.prober(this.egressPool.names[0] as string)
     if (task.exchangers[0].catchAll !== null) return true
-    return catchAll.isResolved(catchAllKey(task, task.operator.name), false)
+    return this.#catchAll.isResolved(catchAllKey(task, task.operator.name), false)
+  }
+
+  /** The results of catch-all tests, which all egresses share. */
+  get #catchAll() {
+    return this.egressPool.prober(this.egressPool.names[0] as string).catchAll
   }
 
   /** Whether results are simulated, without DNS and SMTP. */

@@ -67,7 +67,7 @@ export type BulkFlags = SourceFlags &
   }
 
 /** The output is optional on the command line, and metadata is text there. */
-type GivenFlags = Partial<Omit<SourceFlags, 'metadata'>> &
+export type GivenFlags = Partial<Omit<SourceFlags, 'metadata'>> &
   ResumeFlags &
   Pick<BulkFlags, 'fresh'> & { readonly metadata?: readonly string[] }
 

@@ -7,8 +7,6 @@ import { EvApiError } from '../../client/error.ts'
 import type { Breakdown, Job, QueuedFile } from '../../client/types.ts'
 import { CLASSES, type Class } from '../../engine/verdict/reason.ts'
 import type { BounceProjection } from '../../feedback/projection.ts'
-import type { Vocabulary } from '../../formats/vocabulary/names.ts'
-import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
@@ -22,6 +20,7 @@ import { connectService, type ServiceFlags } from '../service.ts'
 import { readConfig } from '../settings.ts'
 import { startInterruption } from '../stop-signals.ts'
 import { wrapLines } from '../width.ts'
+import type { GivenFlags } from './bulk-on-machine.ts'
 import { encodeSink } from './encoded-sink.ts'
 import { checkExternalDate } from './external-date.ts'
 import { openInput } from './list-file.ts'
@@ -45,32 +44,7 @@ import { BOUNCES_EXIT_CODE, checkBounces, classLines, projectionLines } from './
  * not download, such as one at a private address.
  */
 
-type RemoteFlags = ServiceFlags & {
-  readonly output?: string
-  readonly column?: string
-  readonly sheet?: string
-  readonly encoding?: string
-  readonly header?: boolean
-  readonly allAddresses?: boolean
-  readonly keepExternal?: boolean
-  readonly externalDate?: string
-  readonly format?: Format
-  readonly only?: string
-  readonly action?: string
-  readonly vocabulary?: Vocabulary
-  readonly split?: boolean
-  readonly deduplicate?: DeduplicateBy
-  /** The share of bounces, 0 to 1, above which the exit code is 1. */
-  readonly failAbove?: number
-  readonly raw?: boolean
-  readonly force?: boolean
-  readonly fresh?: boolean
-  readonly metadata?: readonly string[]
-  readonly sandbox?: boolean
-  readonly json?: boolean
-  readonly quiet?: boolean
-  readonly [setting: string]: unknown
-}
+type RemoteFlags = ServiceFlags & GivenFlags
 
 /** What the steps of a run share. */
 type Run = {

@@ -35,7 +35,7 @@ export function profileRoutes(deps: DashboardDeps): Hono<Env> {
       const { raw: value } = await sentForm(c)
       const password = value('password')
       const fault =
-        (await findPasswordRefusal(c, deps, person, value('current'))) ??
+        (await findRefusal(c, deps)) ??
         (await findNewPasswordFault(password, value('repeated'), person.email))
       if (fault !== null) return profilePage(c, deps, fault)
       const passwordHash = await deps.passwords.hash(password)
@@ -59,14 +59,14 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
     })
     .post('/profile/two-factor', async c => {
       const person = personOf(c)
-      const { text, raw: value } = await sentForm(c)
+      const { text } = await sentForm(c)
       const setup = text('setup')
       const secret = findSetupSecret(deps, person, setup)
       if (secret === null) {
         const fault = 'The setup has expired. Scan the new code.'
         return setupPage(c, deps, { ...startTotpSetup(deps, person), fault })
       }
-      const fault = await findPasswordRefusal(c, deps, person, value('current'))
+      const fault = await findRefusal(c, deps)
       if (fault !== null) return setupPage(c, deps, { secret, setup, fault })
       const services = withOrigin(c, deps)
       const codes = await enableTotp(services, person, { secret, code: text('code') })
@@ -75,12 +75,7 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
         : codesPage(c, codes)
     })
     .post('/profile/two-factor/remove', async c => {
-      const fault = await findPasswordRefusal(
-        c,
-        deps,
-        personOf(c),
-        (await sentForm(c)).raw('current'),
-      )
+      const fault = await findRefusal(c, deps)
       if (fault !== null) return profilePage(c, deps, fault)
       if (c.get('user').isTwoFactorRequired) return profilePage(c, deps, REQUIRED)
       await disableTotp(withOrigin(c, deps), personOf(c))
@@ -88,12 +83,7 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
       return c.redirect('/profile', 303)
     })
     .post('/profile/recovery-codes', async c => {
-      const fault = await findPasswordRefusal(
-        c,
-        deps,
-        personOf(c),
-        (await sentForm(c)).raw('current'),
-      )
+      const fault = await findRefusal(c, deps)
       if (fault !== null) return profilePage(c, deps, fault)
       return codesPage(c, await replaceRecoveryCodes(withOrigin(c, deps), personOf(c)))
     })
@@ -104,12 +94,7 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
   return new Hono<Env>()
     .post('/profile/identity', async c => {
       const person = personOf(c)
-      const fault = await findPasswordRefusal(
-        c,
-        deps,
-        personOf(c),
-        (await sentForm(c)).raw('current'),
-      )
+      const fault = await findRefusal(c, deps)
       if (fault !== null) return profilePage(c, deps, fault)
       const { sessionId } = c.get('user')
       const intent = { kind: 'link', personId: person.id, sessionId } as const
@@ -117,12 +102,7 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
       return url instanceof URL ? providerPage(c, deps, url) : profilePage(c, deps, url.sentence)
     })
     .post('/profile/identity/remove', async c => {
-      const fault = await findPasswordRefusal(
-        c,
-        deps,
-        personOf(c),
-        (await sentForm(c)).raw('current'),
-      )
+      const fault = await findRefusal(c, deps)
       if (fault !== null) return profilePage(c, deps, fault)
       const keepSession = c.get('user').sessionId
       await unlinkIdentity(withOrigin(c, deps), { person: personOf(c), keepSession })
@@ -143,6 +123,10 @@ function personOf(c: Context<Env>): Person {
   if (person !== null) return person
   throw new Refusal(404, 'You are signed in with an API key. Only people have a password.')
 }
+
+/** Returns why the current password in a form is refused, as a sentence; null if it is right. */
+const findRefusal = async (c: Context<Env>, deps: DashboardDeps): Promise<string | null> =>
+  findPasswordRefusal(c, deps, personOf(c), (await sentForm(c)).raw('current'))
 
 async function profilePage(
   c: Context<Env>,
