@@ -17,8 +17,8 @@ const RELEASE = [
   'test/pack.slow.test.ts',
 ]
 /**
- * The slow tests that CI leaves out on a slow machine, to stay within 15 minutes (`EV_TEST_LONG=0`):
- * those that repeat a test in process with other means, or a part of the tests of a release.
+ * The slow tests that CI leaves out on a slow machine, to stay within 15 minutes: those that repeat a
+ * test in process with other means, or a part of the tests of a release.
  */
 const LONG = [
   'test/chaos/webhooks.slow.test.ts',
@@ -34,7 +34,6 @@ const LONG = [
   'test/postgres/lists/scenarios.slow.test.ts',
   'test/postgres/queue/processes.slow.test.ts',
 ]
-const EXCLUDED = process.env.EV_TEST_LONG === '0' ? [...RELEASE, ...LONG] : RELEASE
 /**
  * Only ends what hangs: beside load on both cores, a crash test or all cases of a property take
  * minutes.
@@ -90,8 +89,8 @@ const slowProject = (name: string, include: string[], left: string[] = []) => ({
 
 /**
  * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in two to four minutes on
- * two cores. `npm run test:rest` runs `stored` and `slow`, `npm run test:release` runs `release` and
- * `properties`; `npm run test:all` runs everything.
+ * two cores. `npm run test:rest` runs `stored`, `slow` and `long`, `npm run test:release` runs
+ * `release` and `properties`; `npm run test:all` runs everything.
  */
 export default defineConfig({
   test: {
@@ -149,7 +148,8 @@ export default defineConfig({
           env: { EV_TEST_DATABASE: 'postgres' },
         },
       },
-      slowProject('slow', [SLOW], EXCLUDED),
+      slowProject('slow', [SLOW], [...RELEASE, ...LONG]),
+      slowProject('long', LONG, RELEASE),
       slowProject('release', RELEASE),
       {
         extends: true,
