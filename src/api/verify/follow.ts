@@ -164,7 +164,7 @@ type FollowOptions = {
 async function follow(c: Context<Env>, service: FollowDeps, options: FollowOptions): Promise<void> {
   const { reservation, disconnected, send } = options
   const { capacity } = service
-  // `admitVerifying` counts a request until its response starts, which was just now.
+  // The guard counts a request until its response starts, which was just now (`holdVerifying`).
   const endVerifying = capacity.countVerifying()
   let leaveShare = () => {}
   const endRequest = service.priority.startRequest()

@@ -206,8 +206,8 @@ function scoredBody(result: Result, { include, sandbox, policy }: ScoredOptions)
 }
 
 /**
- * How likely mail is welcome, 0 to 100, by the reason of a result. The interface fixes rejected at
- * 0 and the rows of the sandbox; the others lie in between.
+ * The score of each reason, 0 to 100: the higher, the more likely mail reaches a person. The
+ * interface fixes rejected at 0 and the rows of the sandbox; the others lie in between.
  */
 export const SCORES: Readonly<Record<Reason, number>> = {
   accepted_email: 95,

@@ -10,10 +10,7 @@ type Demand = { readonly operator: string; readonly addresses: number }
 
 /** Simulated results are not probed, but they are stored. */
 const SIMULATED_PER_SECOND = 5_000
-/**
- * A list has up to 1,000 DNS lookups in flight (`jobs/probing/route-items.ts`), and a slow one
- * takes a second.
- */
+/** The scheduler has up to 1,000 DNS lookups in flight (`ROUTING_MAX`), and a slow one takes a second. */
 const LOOKUPS_PER_SECOND = 1_000
 /** The DNS lookups and the first SMTP session. */
 const STARTUP_MS = 5 * SECOND
