@@ -2,15 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EV, emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
+import { EV, emptyFolder, runEv, startEv } from '../support/ev-process.ts'
+import { expectSentence } from '../support/home.ts'
 import { NODE_VERSIONS } from '../support/node-versions.ts'
-
-/** Expects a message on stderr without a stack, and nothing on stdout. */
-function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
-  expect(stderr).toMatch(about)
-  expect(stderr).not.toMatch(/^ +at /m)
-  expect(stdout).toBe('')
-}
 
 // Each test waits for its own process, so the tests run concurrently.
 describe.concurrent('output that cannot be written', () => {

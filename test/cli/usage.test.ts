@@ -4,14 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { commandTree, pathOf } from '../../src/cli/ev-command.ts'
 import { SETTING_GROUPS } from '../../src/cli/settings.ts'
 import { ENGINE_SETTINGS, SERVE_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
-import { emptyFolder, type Ran, runEv, wholeProgram } from '../support/cli.ts'
-
-/** Expects a message on stderr without a stack, and nothing on stdout. */
-function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
-  expect(stderr).toMatch(about)
-  expect(stderr).not.toMatch(/^ +at /m)
-  expect(stdout).toBe('')
-}
+import { emptyFolder, runEv, wholeProgram } from '../support/cli.ts'
+import { expectSentence } from '../support/home.ts'
 
 // Each test waits for its own process, so the tests run concurrently.
 describe.concurrent('invalid usage', () => {

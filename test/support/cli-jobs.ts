@@ -41,10 +41,3 @@ export const SLOW = [
   ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
   ...['--recipients-per-session', '5'],
 ]
-
-/** Expects nothing on stdout, and a sentence without a stack trace on stderr. */
-export function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
-  expect(stderr).toMatch(about)
-  expect(stderr).not.toMatch(/^ +at /m)
-  expect(stdout).toBe('')
-}

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { onFileFinished } from './cleanup.ts'
 
@@ -10,6 +11,13 @@ export type Ran = {
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
   readonly stderr: string
+}
+
+/** Expects nothing on stdout, and a message without a stack trace on stderr. */
+export function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
+  expect(stderr).toMatch(about)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(stdout).toBe('')
 }
 
 /** Creates a folder with a `data` directory, which is deleted after the test file. */

@@ -4,15 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/simulator/scenario.ts'
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, type RunningCli, runEv, simulatorFlags, startEv } from '../../support/cli.ts'
-import {
-  expectSentence,
-  homeWith,
-  type JobObject,
-  jobCommands,
-  listAt,
-  SLOW,
-} from '../../support/cli-jobs.ts'
+import { homeWith, type JobObject, jobCommands, listAt, SLOW } from '../../support/cli-jobs.ts'
 import { rowsIn } from '../../support/csv.ts'
+import { expectSentence } from '../../support/home.ts'
 import { withOwnHosts } from '../../support/own-hosts.ts'
 import { untilProbed } from '../../support/probe-counts.ts'
 
