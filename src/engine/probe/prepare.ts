@@ -126,8 +126,7 @@ function decidedBy(
 
 /**
  * Restores the task of an item that was routed earlier, perhaps by another process. Returns null if
- * the lists, which may have been reloaded since, now decide without a mail server: call `prepare`
- * then.
+ * the lists, which may have been reloaded since, now decide without a mail server.
  */
 export function restoreTask(
   deps: PrepareDeps,
