@@ -46,7 +46,7 @@ export function summaryText(
 /** Reasons named below a class; the output has the reason of each row. */
 const REASONS_SHOWN = 3
 /** Fits the longest reason with its indentation. */
-const LABEL_WIDTH = 24
+const LABEL_WIDTH = 26
 
 /** Formats the count of a class and, below it, those of its most frequent reasons. */
 export function classLines(

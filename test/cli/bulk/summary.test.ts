@@ -5,9 +5,10 @@ import { startSimulator } from '../../../src/simulator/simulator.ts'
 import { emptyFolder, runEv, simulatorFlags } from '../../support/cli.ts'
 
 /** Runs `ev bulk` on a list and returns the summary, without the time it took. */
-async function summarize(addresses: readonly string[], args: readonly string[], columns?: number) {
+async function summarize(rows: readonly string[], args: readonly string[], columns?: number) {
   const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), ['email', ...addresses, ''].join('\n'))
+  const header = rows.some(row => row.includes(',')) ? 'email,ZB Status' : 'email'
+  writeFileSync(join(home, 'list.csv'), [header, ...rows, ''].join('\n'))
   const all = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...args]
   const terminal = columns === undefined ? {} : { columns }
   const { code, stderr } = await runEv(all, { home, ...terminal })
@@ -19,6 +20,15 @@ async function summarize(addresses: readonly string[], args: readonly string[], 
 const repeat = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, n) => `${prefix}${n}@x.example`)
 
+test('counts are aligned below the longest reason too', async () => {
+  const list = ['invalid@x.example,invalid', 'valid@x.example,']
+  const options = ['--keep-external', '--external-date', new Date().toISOString().slice(0, 10)]
+  const lines = (await summarize(list, ['--sandbox', ...options])).split('\n')
+  const counts = lines.filter(line => line.endsWith('%'))
+  expect(counts.map(line => line.trim().split(' ')[0])).toContain('external_undeliverable')
+  expect(new Set(counts.map(line => line.length)).size).toBe(1)
+})
+
 test('the summary names the reasons of each class, the suggestions and the next step', async () => {
   const list = [
     ...repeat(1_200, 'valid'),
@@ -27,19 +37,19 @@ test('the summary names the reasons of each class, the suggestions and the next 
   ]
   const summary = await summarize(list, ['--sandbox'])
   expect(summary).toBe(`  SIMULATED results
-  deliverable               1,200    99.3%
-    accepted_email          1,200    99.3%
-  risky                         5     0.4%
-    role_account                2     0.2%
-    catch_all                   1     0.1%
-    disposable_email            1     0.1%
-    other reasons               1     0.1%
-  undeliverable                 2     0.2%
-    invalid_email               1     0.1%
-    rejected_email              1     0.1%
-  unknown                       2     0.2%
-    no_address                  1     0.1%
-    timeout                     1     0.1%
+  deliverable                 1,200    99.3%
+    accepted_email            1,200    99.3%
+  risky                           5     0.4%
+    role_account                  2     0.2%
+    catch_all                     1     0.1%
+    disposable_email              1     0.1%
+    other reasons                 1     0.1%
+  undeliverable                   2     0.2%
+    invalid_email                 1     0.1%
+    rejected_email                1     0.1%
+  unknown                         2     0.2%
+    no_address                    1     0.1%
+    timeout                       1     0.1%
 
 1,209 rows in 1 s, written to out.csv.
 Actions: send 1,200, send_with_care 4, retry_later 1, suppress 4.
