@@ -7,10 +7,9 @@ import { IP_LIMITS, PLANS } from '../../src/accounts/plan.ts'
 import { createPostgresLimits } from '../../src/accounts/rate-limits/postgres-windows.ts'
 import { createApp } from '../../src/api/app.ts'
 import type { Env } from '../../src/api/context.ts'
-import type { ServiceDeps, ServiceSettings } from '../../src/api/service.ts'
+import type { ServiceSettings } from '../../src/api/service.ts'
 import { composeApi } from '../../src/compose/api.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
-import type { HealthSource } from '../../src/dashboard/health/source.ts'
 import { firstKeys } from '../../src/dashboard/session/setup.ts'
 import { type Database, openDatabase, write } from '../../src/db/database.ts'
 import type { PoolTimings } from '../../src/db/postgres/connect-backoff.ts'
@@ -35,16 +34,13 @@ import { fakeTransport } from './webhook-transport.ts'
 type ServerOptions = {
   readonly settings?: Partial<ServiceSettings>
   readonly engine?: Parameters<typeof createTestEngine>[0]
-  /** Replacements for parts of the service. */
-  readonly deps?: (database: Database) => Partial<ServiceDeps>
-  readonly health?: Partial<HealthSource>
   readonly clock?: Clock
   readonly pool?: PoolTimings
 }
 
 /**
  * Creates a service like `ev serve` on PostgreSQL, without a port and with the system clock. Jobs
- * are not processed unless `deps` has a worker.
+ * are not processed.
  */
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const { clock = systemClock } = given
@@ -97,7 +93,6 @@ export async function createClusterService(url: string, given: ServerOptions = {
     machine: () => readMachineStatus(service.engine, { smtpPort: 25, findPortFailure: () => null }),
     isStopping: () => false,
     timings: FAST_TIMINGS.http,
-    ...given.deps?.(database),
   })
   const pages = createDashboard({
     clock,
@@ -113,7 +108,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     settings: service.settings,
     disk: service.disk,
     limits: service.limits,
-    health: { ...idleHealth(), ...given.health },
+    health: idleHealth(),
   })
   const app = createApp(service, pages)
   underContract(app, service)

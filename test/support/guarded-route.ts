@@ -7,7 +7,6 @@ import type { createTestService } from './service.ts'
 type TestService = Awaited<ReturnType<typeof createTestService>>
 
 type RouteOptions = Omit<Partial<GuardRule>, 'body'> & {
-  readonly body?: GuardRule['body']['kind']
   /** Largest body in bytes. */
   readonly bodyMax?: number
   readonly method?: 'get' | 'post'
@@ -20,12 +19,12 @@ export function addGuardedRoute(
   path: string,
   o: RouteOptions = {},
 ): void {
-  const { method = 'post', handler = echo, bodyMax = 1_000, body = 'json', ...rule } = o
+  const { method = 'post', handler = echo, bodyMax = 1_000, ...rule } = o
   const given: GuardRule = {
     target: `${method.toUpperCase()} ${path}`,
     scope: 'verify:single',
     counts: null,
-    body: { kind: body, bytesMax: bodyMax },
+    body: { kind: 'json', bytesMax: bodyMax },
     schemas: null,
     ...rule,
   }

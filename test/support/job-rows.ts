@@ -11,8 +11,6 @@ import { queueJobIn } from './queue-job.ts'
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string
   readonly texts: readonly string[]
-  /** Data submitted with each row: an ID, or the cells of a file. */
-  readonly cells?: readonly (string | readonly string[] | null)[]
   readonly source?: object
   /** Number of rows with a result; defaults to all. */
   readonly done?: number
@@ -26,7 +24,7 @@ export const ofJob = <Row extends object>(jobId: string, rows: readonly Row[]) =
  * Creates a job whose first rows have simulated results, chosen by the prefix of their addresses.
  */
 export async function seedJob(database: Database, seed: Seed): Promise<Job> {
-  const { id = 'job_a', texts, cells = [], source = {}, done = texts.length, ...given } = seed
+  const { id = 'job_a', texts, source = {}, done = texts.length, ...given } = seed
   const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false, ...given }
   await createJob(database, {
     id,
@@ -34,10 +32,7 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
     source: JSON.stringify(source),
     owner: { type: 'batch', ...owner },
   })
-  const items = texts.map((text, n) => {
-    const cell = cells[n] ?? null
-    return { position: n + 1, ...parseRow(text, n + 1), cells: cell && JSON.stringify(cell) }
-  })
+  const items = texts.map((text, n) => ({ position: n + 1, ...parseRow(text, n + 1) }))
   for (let at = 0; at < items.length; at += 5_000) {
     await addItems(database, id, items.slice(at, at + 5_000))
   }

@@ -26,22 +26,22 @@ export type MeasuredService = {
 type MeasureOptions = {
   /** Files in the working directory of the service, by name. */
   readonly files?: Readonly<Record<string, string>>
-  readonly launcher?: string | undefined
 }
 
 /**
  * Starts a service without limits of addresses whose memory and event loop are measured from
- * `/proc` and by a preloaded module. `launcher` is the one of another installation.
+ * `/proc` and by a preloaded module. `EV_LAUNCHER` is the launcher of another installation.
  */
 export async function startMeasuredService(
   args: readonly string[] = [],
-  { files = {}, launcher = process.env.EV_LAUNCHER }: MeasureOptions = {},
+  { files = {} }: MeasureOptions = {},
 ): Promise<MeasuredService> {
   const home = emptyFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text)
   const limits = { 'single-per-minute': 1e6, 'bulk-per-hour': 1e6, 'form-per-minute': 1e6 }
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ 'ip-limits': limits }))
   const file = join(home, 'hold')
+  const launcher = process.env.EV_LAUNCHER
   const service = beginService(home, args, {
     environment: { HOLD_FILE: file, NODE_OPTIONS: `--import=${MONITOR}` },
     ...(launcher === undefined ? {} : { launcher }),

@@ -24,7 +24,6 @@ import { fakeTransport } from './webhook-transport.ts'
 type Options = {
   /** False disables the poll for due deliveries, so that only the queue's timers count. */
   readonly polls?: boolean
-  readonly clock?: FakeClock
 }
 
 export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -32,7 +31,8 @@ export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 /**
  * Creates deliveries with a database, an account, a clock, and a transport that records requests.
  */
-export async function createTestDelivery({ polls = true, clock = fakeClock() }: Options = {}) {
+export async function createTestDelivery({ polls = true }: Options = {}) {
+  const clock = fakeClock()
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const secretBox = createSecretBox('a secret of tests', random)

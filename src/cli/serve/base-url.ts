@@ -46,14 +46,13 @@ export async function shareBaseUrl(
 /** Waits until a service has stored its base URL. Returns null if `stopping` aborts first. */
 export async function waitForBaseUrl(
   database: Database,
-  o: { clock: Clock; log: Log; stopping: AbortSignal; pollMs?: number },
+  { clock, log, stopping }: { clock: Clock; log: Log; stopping: AbortSignal },
 ): Promise<string | null> {
-  const { clock, log, stopping, pollMs = POLL_MS } = o
   for (let polls = 0; !stopping.aborted; polls++) {
     const baseUrl = await storedBaseUrl(database, log)
     if (baseUrl !== null) return baseUrl
     if (polls === 0) writeLog(log, CLI_LOG.waitingForService)
-    await sleep(clock, pollMs, stopping)
+    await sleep(clock, POLL_MS, stopping)
   }
   return null
 }

@@ -21,7 +21,6 @@ type Table<T> = {
   readonly caption: string
   readonly columns: readonly (Column<T> | null)[]
   readonly rows: readonly T[]
-  readonly id?: string
   /** On a phone: a card for each row with a line for each column, or two lines for each row. */
   readonly onPhone?: 'cards' | 'lines'
   /** Attributes of `tbody`, as for polling. */
@@ -34,7 +33,7 @@ type Table<T> = {
 export function table<T>(o: Table<T>): Html {
   const columns = o.columns.filter(column => column !== null)
   return html`
-    <div class="scroll"><table class="is-${o.onPhone ?? 'cards'}"${o.id === undefined ? NOTHING : html` id="${o.id}"`}>
+    <div class="scroll"><table class="is-${o.onPhone ?? 'cards'}">
       <caption class="unseen">${o.caption}</caption>
       <thead><tr>${columns.map(heading)}</tr></thead>
       <tbody ${o.body ?? NOTHING}>${o.rows.map(

@@ -2,7 +2,7 @@ import { promises } from 'node:dns'
 import { onAbort } from '../../platform/abort.ts'
 import { type Clock, SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
-import { type Random, systemRandom } from '../../platform/random.ts'
+import { systemRandom } from '../../platform/random.ts'
 import { InFlightLimit } from './in-flight-limit.ts'
 import { DnsQuery, type DnsReply, type DnsTransport } from './query.ts'
 import type { DnsAnswer, RecordType, Resolver } from './resolver.ts'
@@ -18,8 +18,6 @@ export type NodeResolverOptions = {
   readonly timeoutMs?: number
   /** Maximum number of queries in flight, at most that of `InFlightLimit`; others wait for a slot. */
   readonly inFlightMax?: number
-  /** Generates the IDs of queries. */
-  readonly random?: Random
   /** Returns the servers of the system; for tests. */
   readonly systemServers?: () => readonly string[]
 }
@@ -39,9 +37,8 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
     configured,
     system: options.systemServers ?? systemServers,
   })
-  const random = options.random ?? systemRandom
-  const udp = new UdpTransport(random, clock)
-  const transportFor = createTransports(udp, random, timeoutMs)
+  const udp = new UdpTransport(systemRandom, clock)
+  const transportFor = createTransports(udp, timeoutMs)
   const limit = new InFlightLimit(options.inFlightMax)
   const open = new Set<DnsQuery>()
   /** The queries that wait for a slot, the oldest first. */
@@ -136,13 +133,13 @@ const isDnsName = (name: string) =>
  * Creates the transport of a query: UDP, then TCP if the reply is truncated (RFC 7766 §5). Only
  * node:dns can query the system's resolver as it is configured.
  */
-function createTransports(udp: UdpTransport, random: Random, timeoutMs: number) {
+function createTransports(udp: UdpTransport, timeoutMs: number) {
   return (name: string, type: RecordType): DnsTransport =>
     (server, onReply) => {
       if (server === AS_CONFIGURED) return queryOverNodeDns(name, type, timeoutMs, onReply)
       let cancelCurrent = udp.query(server, name, type, reply => {
         if (reply !== 'truncated') return onReply(limitRecords(reply))
-        const retry = queryOverTcp(server, { name, type }, random)
+        const retry = queryOverTcp(server, { name, type }, systemRandom)
         cancelCurrent = () => retry.cancel()
         void retry.reply.then(tcpReply => onReply(limitRecords(tcpReply)))
       })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { UsageLedger } from '../../../src/accounts/credits/usage-ledger.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { getCachedAnswers } from '../../../src/jobs/cached-answers.ts'
 import { deleteJob } from '../../../src/jobs/delete-job.ts'
@@ -23,7 +22,6 @@ const result = (position: number, copies = 1, of = RESULT): ItemUpdate => ({
 })
 
 type WriterOptions = {
-  readonly ledger?: UsageLedger
   /** True to retry a failed commit. */
   readonly retryStorageErrors?: boolean
   /** Whether requests are being served; left out if the process serves none. */
@@ -33,7 +31,7 @@ type WriterOptions = {
 /** Creates a job of `rows` rows and its result writer. */
 async function createWriter(
   rows: number,
-  { ledger, retryStorageErrors = false, hasRequests }: WriterOptions = {},
+  { retryStorageErrors = false, hasRequests }: WriterOptions = {},
 ) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
@@ -45,7 +43,7 @@ async function createWriter(
   const all = new ResultWriter({
     database,
     retryStorageErrors,
-    ledger: ledger ?? null,
+    ledger: null,
     priority: hasRequests === undefined ? null : { hasRequests },
     random: countedRandom(),
     baseUrl: 'https://ev.test',
