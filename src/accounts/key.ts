@@ -18,8 +18,8 @@ export type Secret = {
 }
 
 /**
- * Creates a key: `ev_live_`, `ev_test_` or `ev_pub_`, 32 random characters (190 bits of entropy) and a checksum
- * of 6.
+ * Creates a key: `ev_live_`, `ev_test_` or `ev_pub_`, 32 random characters (190 bits of entropy)
+ * and a checksum of 6.
  */
 export function newSecret(random: Random, kind: Kind): Secret {
   const entropy = Array.from({ length: ENTROPY_LENGTH }, () => BASE62[random.below(BASE62.length)])

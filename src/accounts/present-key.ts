@@ -2,7 +2,10 @@ import { isoTime } from '../platform/format.ts'
 import { isPublishable } from './key-rights.ts'
 import type { ApiKey } from './key-store.ts'
 
-/** Presents a key for the API and the command line. `text` is its secret, which is only included after creation and rotation. */
+/**
+ * Presents a key for the API and the command line. `text` is its secret, which is only included
+ * after creation and rotation.
+ */
 export const presentKey = (key: ApiKey, text?: string) => ({
   id: key.id,
   name: key.name,

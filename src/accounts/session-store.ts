@@ -16,8 +16,8 @@ export const SESSION_MAX_MS = 7 * DAY
 export const SESSION_IDLE_MS = 12 * HOUR
 
 /**
- * Maximum sessions of a key or person: enough for a team that shares one. The oldest end first, so a client
- * that signs in in a loop ends its own.
+ * Maximum sessions of a key or person: enough for a team that shares one. The oldest end first, so
+ * a client that signs in in a loop ends its own.
  */
 export const SESSIONS_MAX = 50
 

@@ -63,7 +63,10 @@ export type Env = {
     requestId: string
     /** The client's IP address, also behind trusted proxies. */
     ip: string
-    /** Whether the client is on this machine: its address is a loopback address, and no proxy forwarded the request. */
+    /**
+     * Whether the client is on this machine: its address is a loopback address, and no proxy
+     * forwarded the request.
+     */
     isLocal: boolean
     /** Set by the guard: the path of the route, such as `/v1/jobs/:id`. */
     route: string

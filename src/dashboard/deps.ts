@@ -122,7 +122,10 @@ export type Alerts = {
   readonly notices: readonly Html[]
   /** Webhooks that fail, or that ev disabled; empty if the key may not read webhooks. */
   readonly failingWebhooks: readonly Webhook[]
-  /** Whether an admin should open the Health page: no address can be verified, or a provider blocks this service. */
+  /**
+   * Whether an admin should open the Health page: no address can be verified, or a provider blocks
+   * this service.
+   */
   readonly needsHealth: boolean
 }
 

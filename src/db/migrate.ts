@@ -152,7 +152,8 @@ async function reserveItemSpace(db: Kysely<unknown>): Promise<void> {
 
 /**
  * Results are stored without what is not determined, and keys of addresses only if they differ from
- * the text, so with its result a row is about five times as long. An older version cannot read them, and does not start on a database with this migration.
+ * the text, so with its result a row is about five times as long. An older version cannot read
+ * them, and does not start on a database with this migration.
  */
 async function reduceItemSpace(db: Kysely<unknown>): Promise<void> {
   if (isPostgres(db)) await sql`alter table item set (fillfactor = 20)`.execute(db)

@@ -107,7 +107,10 @@ export const runDoctor = (createDeps: () => DoctorDeps & { close(): void }) =>
     }
   }
 
-/** Returns why no mail server accepted a connection of an egress; null if one did, or none was contacted. */
+/**
+ * Returns why no mail server accepted a connection of an egress; null if one did, or none was
+ * contacted.
+ */
 export function findPortFailure({ checks }: DoctorChecks, egress: string): string | null {
   const failed = checks.find(one => one.blocked && (one.egress ?? egress) === egress)
   return failed?.says ?? null

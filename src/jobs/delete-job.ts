@@ -90,10 +90,10 @@ async function unlessLocked(
 const ROWS_MAX = 2_000
 
 /**
- * Deletes a job with all its items and its webhook, and releases its credit reservation. The job is hidden from its
- * account at once, and its items are deleted page by page; the remainder after a crash is deleted
- * like a job that was never queued. Returns false if there is no such job or `isSelected` rejects
- * it. Concurrent calls share the work.
+ * Deletes a job with all its items and its webhook, and releases its credit reservation. The job is
+ * hidden from its account at once, and its items are deleted page by page; the remainder after a
+ * crash is deleted like a job that was never queued. Returns false if there is no such job or
+ * `isSelected` rejects it. Concurrent calls share the work.
  */
 export async function deleteJob(
   database: Database,

@@ -16,9 +16,9 @@ export type Contents = {
 
 /**
  * Copies a consistent snapshot of the database of a `sqlite:FILE` URL into `target`, an empty file.
- * Other processes may write at the same time: VACUUM INTO is one read transaction, while the backup API of
- * SQLite restarts with each of their commits and would not finish beside a busy service. Blocks the
- * event loop.
+ * Other processes may write at the same time: VACUUM INTO is one read transaction, while the backup
+ * API of SQLite restarts with each of their commits and would not finish beside a busy service.
+ * Blocks the event loop.
  */
 export function copyFile(url: string, target: string): void {
   if (isPostgresUrl(url)) throw notAFile()

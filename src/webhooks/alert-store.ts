@@ -129,8 +129,8 @@ export async function claimAlert(
 }
 
 /**
- * Removes what was reported from a claimed alert. Changes since then are due an hour later; `now` is steady time. Returns
- * false, and writes nothing, if the claim has expired.
+ * Removes what was reported from a claimed alert. Changes since then are due an hour later; `now`
+ * is steady time. Returns false, and writes nothing, if the claim has expired.
  */
 export async function markAlertSent(
   trx: Transaction<Schema>,

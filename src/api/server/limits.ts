@@ -11,7 +11,10 @@ export type ServerLimits = {
   readonly bodyMs: number
   /** Time for the body of a list, which can have megabytes. */
   readonly listBodyMs: number
-  /** A body of a megabyte or more that arrives more slowly on average, after the first `slowBodyMs`, is refused. */
+  /**
+   * A body of a megabyte or more that arrives more slowly on average, after the first `slowBodyMs`,
+   * is refused.
+   */
   readonly bodyBytesPerSecondMin: number
   readonly slowBodyMs: number
   /** Interval at which Node checks for late headers, which a client can exceed `headersMs` by. */

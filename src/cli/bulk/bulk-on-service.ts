@@ -221,7 +221,10 @@ type Input = {
   readonly isCopy: boolean
 }
 
-/** Returns the file to upload. Stdin and lists at a URL or in a bucket are copied to the data directory first. */
+/**
+ * Returns the file to upload. Stdin and lists at a URL or in a bucket are copied to the data
+ * directory first.
+ */
 async function findInput(context: CliContext, flags: RemoteFlags, list: string): Promise<Input> {
   const config = readConfig(context, flags)
   if (isUrl(list)) {

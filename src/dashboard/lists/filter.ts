@@ -38,8 +38,8 @@ export function rowsLink(jobId: string, only: Partial<RowFilter>, label: Html | 
 const TYPING_MS = 300
 
 /**
- * Renders the form of the filter: a search as you type, the reason, the action, and on a phone the order. Without
- * JavaScript it has a button.
+ * Renders the form of the filter: a search as you type, the reason, the action, and on a phone the
+ * order. Without JavaScript it has a button.
  */
 export function filterForm(jobId: string, rowFilter: RowFilter): Html {
   const { search, reason, action } = rowFilter

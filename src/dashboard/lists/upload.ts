@@ -201,9 +201,10 @@ function newListPage(
 const FILE_AGAIN = 'This is the preview of your list. To start it, choose the file again.'
 
 /**
- * The CSRF token is the first field, so a forged form is rejected before its file is read. `upload.js` requests
- * the preview as soon as there is a list; without JavaScript a button does. A preview settles
- * at once: until then, a click on its Start button would submit the form, that is, request a preview.
+ * The CSRF token is the first field, so a forged form is rejected before its file is read.
+ * `upload.js` requests the preview as soon as there is a list; without JavaScript a button does. A
+ * preview settles at once: until then, a click on its Start button would submit the form, that is,
+ * request a preview.
  */
 function listForm(c: Context<Env>, random: Random, draft: Draft): Html {
   const { problem, upload, rows = '', preview } = draft

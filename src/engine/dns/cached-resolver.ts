@@ -14,8 +14,8 @@ import {
 
 /**
  * A caching resolver: an answer is kept for its TTL, within limits. Concurrent lookups of the same
- * record share one query to `inner`. A caller that aborts gets `timeout` without affecting the others; the query is cancelled when all have
- * aborted.
+ * record share one query to `inner`. A caller that aborts gets `timeout` without affecting the
+ * others; the query is cancelled when all have aborted.
  */
 export function cachedResolver(
   inner: Resolver,
