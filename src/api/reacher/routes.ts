@@ -151,5 +151,5 @@ async function listResults(c: Context<Env>, service: ReacherDeps): Promise<Respo
 async function loadNumbered(c: Context<Env>, service: ReacherDeps): Promise<Job> {
   const { id: number } = c.req.valid('param' as never) as z.infer<typeof PARAMS>
   const id = await findJobId(service.database, c.get('caller').account.id, number)
-  return loadJob(c, service, id ?? '')
+  return loadJob(c, service, id ?? String(number))
 }

@@ -147,7 +147,7 @@ describe.each(['/v0/bulk', '/v1/bulk'])('%s', path => {
       const response = await service.request(url, { key })
       expect(response.status).toBe(404)
       expect(await response.json()).toMatchObject({
-        error: expect.stringMatching(/^Job .* does not exist\.$/),
+        error: expect.stringMatching(/^Job \S+ does not exist\.$/),
       })
     }
   })
