@@ -3,7 +3,7 @@ import { EvError } from '../platform/error.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
 import type { CliContext } from './context.ts'
 import { worksWithoutData } from './ev-command.ts'
-import type { ListUpdate } from './lists-update.ts'
+import type { ListUpdate, UpdateFlags } from './lists-update.ts'
 import { printJson, printText } from './print.ts'
 import { addSettings, readConfig } from './settings.ts'
 
@@ -46,12 +46,6 @@ export function defineLists(lists: Command, context: CliContext): void {
   worksWithoutData(update)
   const files = LIST_NAMES.map(name => LISTS[name].setting)
   addSettings(update, context, [...files, 'dns', 'allowRanges'])
-}
-
-type UpdateFlags = {
-  readonly dryRun?: boolean
-  readonly json?: boolean
-  readonly [setting: string]: unknown
 }
 
 async function updateCommand(

@@ -80,6 +80,7 @@ async function reduceHolds(
   }
 }
 
+/** Credits of an account that are held. */
 type Hold = { readonly accountId: string; readonly period: number; readonly amount: number }
 
 /** Lists what a member holds, in the order in which credits are locked. */
@@ -92,11 +93,9 @@ const listHolds = (db: Reader, member: string): Promise<Hold[]> =>
     .orderBy('period_start')
     .execute()
 
-type Orphaned = { readonly accountId: string; readonly period: number; readonly amount: number }
-
 /** Lists held credits that neither jobs nor members nor verifications in flight account for. */
-async function listOrphaned(db: Reader, own: OwnReservations): Promise<Orphaned[]> {
-  const { rows } = await sql<Orphaned>`
+async function listOrphaned(db: Reader, own: OwnReservations): Promise<Hold[]> {
+  const { rows } = await sql<Hold>`
     select account_id as "accountId", period_start as period, held
       - coalesce((
         select sum(job.held) from job where job.account_id = credit.account_id

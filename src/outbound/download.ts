@@ -1,12 +1,17 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { Resolver } from '../engine/dns/resolver.ts'
 import { abortable } from '../platform/abort.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { formatDuration, formatMebibytes } from '../platform/format.ts'
 import { DownloadFault, hostFault, invalidUrl, toDownloadFault } from './download-fault.ts'
-import { type Dial, HEADER_BYTES_MAX, openAgent, policyCheckedDial } from './policy-dial.ts'
+import {
+  type Dial,
+  type DialOptions,
+  HEADER_BYTES_MAX,
+  openAgent,
+  policyCheckedDial,
+} from './policy-dial.ts'
 import { isS3Url, type S3Access, signS3Request } from './s3.ts'
 import { readStatusFault } from './status-fault.ts'
 import { TransportFault } from './transport-error.ts'
@@ -33,15 +38,6 @@ export type Download = <T>(
   use: (bytes: Readable) => Promise<T>,
 ) => Promise<T>
 
-type DownloadDeps = {
-  readonly clock: Clock
-  readonly resolver: Resolver
-  /** Whether an IP address may be dialed. */
-  readonly mayDial: (ip: string) => boolean
-  /** PEM of CAs that are trusted in addition to the default ones. */
-  readonly ca?: string
-}
-
 /** Maximum time without data, before the response and within it. */
 export const SILENCE_MS = 30 * SECOND
 /** A link, a mirror and a signed URL take three. */
@@ -53,7 +49,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
  * with a valid certificate. Each redirect is checked like the first URL. Plain HTTP goes to loopback
  * only.
  */
-export function createDownload(deps: DownloadDeps): Download {
+export function createDownload(deps: DialOptions): Download {
   const dial = policyCheckedDial(deps)
   return async (request, use) => {
     const watch = startWatch(deps.clock, request)
@@ -98,7 +94,7 @@ type Response = Dispatcher.ResponseData
 
 async function toFirstRequest(
   { url, s3 }: DownloadRequest,
-  { clock, mayDial }: DownloadDeps,
+  { clock, mayDial }: DialOptions,
 ): Promise<Request> {
   const { url: text, headers } =
     s3 === undefined ? { url, headers: {} } : await signS3Request(url, s3, clock.now())
@@ -132,7 +128,7 @@ async function open({ url, headers, agent }: Hop, watch: Watch): Promise<Respons
 function redirectTarget(
   { statusCode, headers: { location } }: Response,
   from: URL,
-  { mayDial }: DownloadDeps,
+  { mayDial }: DialOptions,
 ): URL | null {
   if (!REDIRECTS.has(statusCode) || typeof location !== 'string') return null
   const target = URL.parse(location, from.href)

@@ -7,7 +7,11 @@ import { skipContinue } from './continue-filter.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 import { checkedAddresses, hostName, ipLiteral, type UrlPolicy } from './url-policy.ts'
 
-type DialOptions = UrlPolicy & { readonly clock: Clock; readonly ca?: string }
+export type DialOptions = UrlPolicy & {
+  readonly clock: Clock
+  /** PEM of CAs that are trusted in addition to the default ones. */
+  readonly ca?: string
+}
 
 /** Dials the host of a URL. Rejects with a TransportFault that says why it failed. */
 export type Dial = (to: URL, signal: AbortSignal) => Promise<Socket>

@@ -1,8 +1,13 @@
-import type { Resolver } from '../engine/dns/resolver.ts'
 import { abortable } from '../platform/abort.ts'
-import { type Clock, SECOND } from '../platform/clock.ts'
+import { SECOND } from '../platform/clock.ts'
 import { formatDuration } from '../platform/format.ts'
-import { type Dial, HEADER_BYTES_MAX, openAgent, policyCheckedDial } from './policy-dial.ts'
+import {
+  type Dial,
+  type DialOptions,
+  HEADER_BYTES_MAX,
+  openAgent,
+  policyCheckedDial,
+} from './policy-dial.ts'
 import { TransportFault, toFault } from './transport-error.ts'
 import { parseDestination } from './url-policy.ts'
 
@@ -19,15 +24,6 @@ export type FetchRequest = {
   readonly body: URLSearchParams | null
 }
 
-type FetchOptions = {
-  readonly clock: Clock
-  readonly resolver: Resolver
-  /** Whether an IP address may be dialed. */
-  readonly mayDial: (ip: string) => boolean
-  /** PEM of CAs that are trusted in addition to the default ones. */
-  readonly ca?: string
-}
-
 /** Time for a request, from the DNS query to the end of the response: a person waits for it. */
 export const FETCH_TIMEOUT_MS = 10 * SECOND
 
@@ -38,7 +34,7 @@ export const FETCH_BYTES_MAX = 256 * 1_024
  * Returns a `fetch` for documents of a few KB over HTTPS: only from addresses that the policy allows,
  * with a valid certificate, without following redirects. Plain HTTP goes to loopback only.
  */
-export function createPolicyFetch(options: FetchOptions): PolicyFetch {
+export function createPolicyFetch(options: DialOptions): PolicyFetch {
   const { clock, mayDial } = options
   const dial = policyCheckedDial(options)
   return async (url, request) => {

@@ -38,8 +38,9 @@ type DeliveryRunDeps = AttemptDeps & {
 }
 
 /** Counters since the start. */
-type DeliveryCounts = {
+export type DeliveryCounts = {
   inFlight: number
+  /** Attempts by result. */
   delivered: number
   retried: number
   failed: number

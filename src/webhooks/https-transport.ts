@@ -1,6 +1,10 @@
 import type { Agent, Dispatcher } from 'undici'
-import type { Resolver } from '../engine/dns/resolver.ts'
-import { HEADER_BYTES_MAX, openAgent, policyCheckedDial } from '../outbound/policy-dial.ts'
+import {
+  type DialOptions,
+  HEADER_BYTES_MAX,
+  openAgent,
+  policyCheckedDial,
+} from '../outbound/policy-dial.ts'
 import { TransportFault, toFault } from '../outbound/transport-error.ts'
 import { parseDestination } from '../outbound/url-policy.ts'
 import { abortable } from '../platform/abort.ts'
@@ -9,13 +13,7 @@ import { formatDuration } from '../platform/format.ts'
 import { BODY_READ_MAX, type OpenResponse, readAnswer, readBodyStart } from './response.ts'
 import type { TransportResult, WebhookRequest, WebhookTransport } from './transport.ts'
 
-type HttpsTransportOptions = {
-  readonly clock: Clock
-  readonly resolver: Resolver
-  /** Whether an IP address may be dialed. */
-  readonly mayDial: (ip: string) => boolean
-  /** PEM of CAs that are trusted in addition to the default ones. */
-  readonly ca?: string
+type HttpsTransportOptions = DialOptions & {
   /** How long an idle connection is kept; `IDLE_MS` if omitted. */
   readonly idleMs?: number
 }

@@ -7,7 +7,7 @@ import type { SecretBox } from '../platform/secret-box.ts'
 import type { Lease, Queue } from '../queue/queue.ts'
 import { createAttemptWriter, DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './attempt.ts'
 import { createAttemptLog } from './attempt-log.ts'
-import { DeliveryRun } from './delivery-run.ts'
+import { type DeliveryCounts, DeliveryRun } from './delivery-run.ts'
 import { listDueWebhooks } from './delivery-store.ts'
 import { createEndpointBackoff, type EndpointBackoff } from './endpoint-backoff.ts'
 import { WEBHOOK_LOG } from './telemetry.ts'
@@ -143,16 +143,7 @@ export function createDeliveryConcurrency(
 export interface Deliveries {
   /** Polls for due deliveries at once. Otherwise they are found within half a second. */
   wake(): void
-  status(): DeliveryStatus
+  status(): Readonly<DeliveryCounts>
   /** Starts no new requests. Resolves once those in flight have finished or were abandoned. */
   stop(): Promise<void>
-}
-
-/** Counters since the start. */
-type DeliveryStatus = {
-  readonly inFlight: number
-  /** Attempts by result. */
-  readonly delivered: number
-  readonly retried: number
-  readonly failed: number
 }
