@@ -8,7 +8,7 @@ export const CLIENT_PHRASES: readonly ReplyRule[] = [
   {
     // The recipient has an MX, because it was found by it.
     pattern:
-      /(?:^|[^a-z])(?:invalid|no|missing|bad|broken|without|lacks?|have|find|resolve|locate)(?: (?:an?|any|the|your|valid|usable|proper)){0,2} (?:dns|mx|aaaa|a(?:,|\/| or| and) ?(?:or |and )?(?:aaaa|mx)|resource records?)\b(?![^;]{0,20} (?:for|of) (?:the )?(?:rcpt|recipient))/,
+      /(?:^|[^a-z])(?:invalid|illegal|no|missing|bad|broken|without|lacks?|have|find|resolve|locate)(?: (?:an?|any|the|your|valid|usable|proper)){0,2} (?:dns|mx|aaaa|a(?:,|\/| or| and) ?(?:or |and )?(?:aaaa|mx)|resource records?)\b(?![^;]{0,20} (?:for|of) (?:the )?(?:rcpt|recipient))/,
     meaning: 'blocked/sender',
     provider: 'any',
     source: 'Postfix reject_unknown_sender_domain',

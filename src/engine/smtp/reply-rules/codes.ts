@@ -24,7 +24,9 @@ export const DEFINITIVE_CODES: readonly ReplyRule[] = [
   },
   {
     ...enhanced('blocked/sender', /^[45]\.(?:1\.[789]|7\.27)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
-    pattern: /^(?!.{0,100}\b(?:recipient|rcpt)\b|host does not accept mail)/,
+    // Sendmail says 4.1.8 of the PTR record of the client too.
+    pattern:
+      /^(?!.{0,100}\b(?:recipient|rcpt)\b|host does not accept mail|possibly forged hostname|client ip address)/,
   },
   {
     ...enhanced('blocked/sender', /^[45]\.1\.0$/, 'Orange, Titan, Outlook.com'),

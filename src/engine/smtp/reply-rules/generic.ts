@@ -185,7 +185,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /unusual rate|deferred due to (?:\w{1,12} )?volume|limits? (?:for|on) how many|too many (?:error|bad|request|attempt|non|wrong|fail|reject)/,
     /\b\d{1,4} (?:unknown|invalid|bad|non-?existent|wrong|failed) (?:users|recipients|rcpts|addresses|mailboxes)\b/,
     /(?:failed|rejected|refused) (?:users|recipients|rcpts|addresses|mailboxes)[^;]{0,20}(?:exceed|reach)|(?:exceed|maximum)[^;]{0,30}(?:failed|rejected|refused) (?:users|recipients|rcpts|addresses)/,
-    /(?:hourly|daily|sending|relay|message|per hour message \w{1,10}) (?:limit|quota)|exceed[^;]{0,30}(?:threshold|allowed rate|permitted limit|\blimit of\b|\blimit for)|threshold exceeded/,
+    /(?:hourly|daily|sending|relay|message|traffic|bandwidth|rate|per hour message \w{1,10}) (?:limit|quota)|exceed[^;]{0,30}(?:threshold|allowed rate|permitted limit|\blimit of\b|\blimit for)|threshold exceeded/,
     /exceed[^;]{0,40}(?:connections|messages|sessions|invalid|per (?:hour|day|minute)|\bsent\b)|(?:connections?|messages?) per (?:conn|sess|ip)/,
   ),
   ...says(

@@ -158,7 +158,7 @@ export const ENGLISH: Lexicon = {
     'later, moment, right now, this time, temporar*, try again, retry again, send again, resend, retry, busy, try later, soon, defer*, tempfail, maintenance',
   hour: 'today, hour, hours, hourly, day, daily, minute*, per hour, per day, seconds',
   time: 'days, months, month, weeks, years, year, long time, long, time, period, ever, yet, since, recently, prolonged, extended, last',
-  conn: 'connection*, connect, connecting, concurrent, simultaneous, session*',
+  conn: 'connection*, connect, connecting, concurrent, simultaneous, session, sessions',
   not: 'not, cannot, can not, dont, doesnt, dosnt, dosent, doesn, isnt, wasnt, hasnt, cant, couldnt, wont, arent, no longer, nolonger, neither, nor, n t, ceased to, unable to, failed to, could not, hardly, not longer',
   no: 'no, none, nothing, too little, insufficient, without, zero, lacks, lack, hasn',
   never: 'never',

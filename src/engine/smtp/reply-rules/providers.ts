@@ -54,6 +54,7 @@ const postfix = forProvider(
 )
 const sendmail = forProvider('sendmail', 'Sendmail cf/README')
 const qmail = forProvider('qmail', 'qmail-smtpd, chkuser')
+const courier = forProvider('courier', 'courier(8), trackaddress in submit')
 const spectrum = forProvider('charter', 'Spectrum email error codes')
 const att = forProvider('att', 'sisimai: UserUnknown; AT&T postmaster')
 const hanmail = forProvider('daum', 'sisimai: Suspend')
@@ -229,7 +230,13 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   // Mostly about the sender, but the text for a recipient is the same, so the mailbox stays
   // unknown.
   cpanel('blocked/sender', /^the mail server could not deliver mail to <>/),
+  // Mail to the address failed in the last hours, whatever the cause.
+  courier('deferred/busy', /^address unavailable\.?$/, { code: /^556$/ }),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
   sendmail('blocked/rdns', /invalid domain name/, { code: /^501$/ }),
   sendmail('blocked/rdns', /relaying denied\. ip name/),
+  sendmail(
+    'blocked/rdns',
+    /^(?:possibly forged hostname|client ip address .{1,45} does not resolve)/,
+  ),
 ]
