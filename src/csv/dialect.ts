@@ -276,13 +276,14 @@ function bestLayout(
  * tried. The `|` in a link of Slack is not a delimiter.
  */
 function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
-  const plain = text.replace(SLACK_LINK, '')
+  const plain = text.replace(NO_DELIMITERS, '')
   const absent = DELIMITERS.find(delimiter => !plain.includes(delimiter))
   return delimiter => delimiter === absent || plain.includes(delimiter)
 }
 
-/** `<mailto:ann@example.com|Ann>` */
-const SLACK_LINK = /<mailto:[^<>|\s]{1,320}\|[^<>|\r\n]{0,320}>/gi
+/** `<mailto:ann@example.com|Ann>`, `12;#ann@example.com`, `Ann Lee;#12;#ann@example.com` */
+const NO_DELIMITERS =
+  /<mailto:[^<>|\s]{1,320}\|[^<>|\r\n]{0,320}>|(?:(?<=^|\n)[^@;#\r\n]{1,200};#)?\b\d{1,10};#/gi
 
 /** A delimiter that yields the requested column outweighs all other criteria. */
 const score = (layout: CsvLayout, name: string | undefined) =>

@@ -31,6 +31,7 @@ describe('the address column', () => {
     ['links', 'mailto:ann@one.test\nmailto:bob@two.test\n', 0],
     ['proxy addresses of a directory', 'A,SMTP:ann@one.test\nB,SMTP:bob@two.test\n', 1],
     ['items of SharePoint', 'Title,Person\nA,12;#ann@one.test\nB,Bob;#13;#bob@two.test\n', 1],
+    ['items of SharePoint on lines', '12;#ann@one.test\nBob Lee;#13;#bob@two.test\n', 0],
     ['links of Slack', '<mailto:ann@one.test|Ann>\n<mailto:bob@two.test|b@two.test>\n', 0],
     ['a trailing delimiter', 'ann@one.test;\nbob@two.test;\n', 0],
     ['no header', 'Ann,Paris,ann@one.test\nBob,Rome,bob@two.test\n', 2],
