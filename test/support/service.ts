@@ -348,7 +348,7 @@ export function idleWorker(): JobWorker & { readonly taken: string[]; readonly d
     finish: () => {},
     changed: (_, signal) =>
       new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
-    waitingInMemory: () => new Map(),
+    waitingInMemory: () => ({ counts: new Map(), failedLookups: null }),
     status: () => ({ jobs: jobIds.size, waiting: 0, running: 0 }),
     stop: () => setImmediate(),
   }

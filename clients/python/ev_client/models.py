@@ -1673,8 +1673,9 @@ class JobWaitingForItem(TypedDict):
     # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
     # asked yet, for example because other domains at the same IP address come first.
     # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
-    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
-    # on lists. `queued`: the list has not started.
+    # other lists. `dns_retry`: the lookup of their domains failed, and is repeated.
+    # `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists.
+    # `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -1684,6 +1685,7 @@ class JobWaitingForItem(TypedDict):
         "unknown_users",
         "retrying",
         "postponed",
+        "dns_retry",
         "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.
@@ -1795,8 +1797,9 @@ class JobProgressWaitingForItem(TypedDict):
     # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
     # asked yet, for example because other domains at the same IP address come first.
     # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
-    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
-    # on lists. `queued`: the list has not started.
+    # other lists. `dns_retry`: the lookup of their domains failed, and is repeated.
+    # `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists.
+    # `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -1806,6 +1809,7 @@ class JobProgressWaitingForItem(TypedDict):
         "unknown_users",
         "retrying",
         "postponed",
+        "dns_retry",
         "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.
@@ -2076,8 +2080,9 @@ class ListedJobWaitingForItem(TypedDict):
     # `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not
     # asked yet, for example because other domains at the same IP address come first.
     # `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with
-    # other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works
-    # on lists. `queued`: the list has not started.
+    # other lists. `dns_retry`: the lookup of their domains failed, and is repeated.
+    # `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists.
+    # `queued`: the list has not started.
     reason: Literal[
         "dns_check",
         "no_worker",
@@ -2087,6 +2092,7 @@ class ListedJobWaitingForItem(TypedDict):
         "unknown_users",
         "retrying",
         "postponed",
+        "dns_retry",
         "rate_limited",
     ]
     # Earliest time of the next attempt. Null if not known.

@@ -104,7 +104,7 @@ const waiting_for = z
       reason: z.enum(WAIT_REASONS).openapi({
         example: 'retrying',
         description:
-          '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
+          '`refused`: the provider blocks the service. `throttled`: the provider asked to slow down. `unknown_users`: the provider rejected many recipients in a row as unknown. `retrying`: mail servers asked for a later retry, as greylists do. `postponed`: not asked yet, for example because other domains at the same IP address come first. `rate_limited`: addresses are probed at the rate that the provider accepts, in turn with other lists. `dns_retry`: the lookup of their domains failed, and is repeated. `dns_check`: the DNS server fails its check. `no_worker`: no process works on lists. `queued`: the list has not started.',
       }),
       until: time.nullable().openapi({
         description: 'Earliest time of the next attempt. Null if not known.',

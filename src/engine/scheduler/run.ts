@@ -209,7 +209,8 @@ export class Run {
   /** Number of rows that wait, unprobed, until a block expires or to be looked up again. */
   #unprobedCount = 0
   /** How often the lookup of a row has failed. */
-  readonly #failedLookups = new WeakMap<Row<unknown>, number>()
+  readonly #failures = new WeakMap<Row<unknown>, number>()
+  readonly #failedLookups = new Map<readonly FailedLookup[], number>()
   /** Number of connections in flight that have rows of this run. */
   #probes = 0
   #inputEnded = false
@@ -550,16 +551,18 @@ export class Run {
   /** Whether a row is to be looked up again because only its lookup failed. */
   #isLookedUpAgain(row: Row<unknown>, prepared: PreparedAddress): boolean {
     if (!hasFailedLookup(prepared) || !this.#isPatient || this.#hasManyUnprobed) return false
-    const failed = (this.#failedLookups.get(row) ?? 0) + 1
-    this.#failedLookups.set(row, failed)
+    const failed = (this.#failures.get(row) ?? 0) + 1
+    this.#failures.set(row, failed)
     return failed < TRIES_MAX
   }
 
   /** Looks rows of one domain up again later, together. */
   #lookUpLater(failed: readonly FailedLookup[]) {
     this.#unprobedCount += failed.length
+    this.#failedLookups.set(failed, this.#clock.monotonicNow() + LOOKUP_DELAY_MS)
     const lookUp = () => {
       this.#unprobedCount -= failed.length
+      this.#failedLookups.delete(failed)
       if (this.draining.aborted) return
       if (this.#isFinishing) {
         for (const { row, result } of failed) this.#decide(row, result)
@@ -570,6 +573,11 @@ export class Run {
     sleep(this.#clock, LOOKUP_DELAY_MS, this.#waiting)
       .then(lookUp)
       .catch(error => this.fail('Looking up again', error))
+  }
+
+  /** Rows to be looked up again, those of a domain together, with the monotonic time when. */
+  get failedLookups(): ReadonlyMap<readonly FailedLookup[], number> {
+    return this.#failedLookups
   }
 
   get #hasManyUnprobed(): boolean {

@@ -34,6 +34,13 @@ const BATCHES_PER_CONNECTION = 2
 /** An egress that may open no connection for longer than this leaves its worker to other operators. */
 const PAUSE_MIN_MS = SECOND
 
+/** Rows whose lookup failed, and when the first and the last of them are looked up again, in ms. */
+export type FailedLookups = {
+  readonly rows: number
+  readonly firstInMs: number
+  readonly lastInMs: number
+}
+
 /**
  * Verifies the rows of feeds and tells their sinks what becomes of each, in order of completion. The
  * lists of a process share one scheduler, so that their rows share connections.
@@ -121,6 +128,25 @@ export class Scheduler {
       if (count > 0) counts.set(operator, count)
     }
     return counts
+  }
+
+  /** Returns the rows that pass and that are looked up again later; null if there are none. */
+  countFailedLookups(isCounted: (row: Row<unknown>) => boolean): FailedLookups | null {
+    const now = this.#options.clock.monotonicNow()
+    const groups = [...this.#runs]
+      .flatMap(({ failedLookups }) => [...failedLookups])
+      .map(([failed, at]) => ({
+        rows: failed.filter(({ row }) => isCounted(row)).length,
+        inMs: Math.max(0, at - now),
+      }))
+      .filter(({ rows }) => rows > 0)
+    if (groups.length === 0) return null
+    const times = groups.map(({ inMs }) => inMs).sort((a, b) => a - b)
+    return {
+      rows: groups.reduce((sum, { rows }) => sum + rows, 0),
+      firstInMs: times[0] as number,
+      lastInMs: times.at(-1) as number,
+    }
   }
 
   get #gatherMs(): number {

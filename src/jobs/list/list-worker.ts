@@ -22,7 +22,12 @@ import { JOB_LOG } from '../telemetry.ts'
 import { type ActiveJob, ActiveJobs, JobStarter, JobWaiters } from '../worker/active-jobs.ts'
 import { ChangePoller } from '../worker/change-poller.ts'
 import { JobReporter } from '../worker/job-reporter.ts'
-import type { JobWorker, WorkerDeps, WorkerMembership } from '../worker/worker-deps.ts'
+import type {
+  JobWorker,
+  WaitingInMemory,
+  WorkerDeps,
+  WorkerMembership,
+} from '../worker/worker-deps.ts'
 import { DEFAULT_WORKER_TIMINGS, type WorkerTimings } from '../worker/worker-timings.ts'
 import { type ListItem, ListRows } from './list-rows.ts'
 import { ShareRows } from './share-rows.ts'
@@ -199,7 +204,7 @@ export class ListWorker implements JobWorker {
     return { jobs: this.jobIds.size, waiting, running }
   }
 
-  waitingInMemory(jobId: string): ReadonlyMap<string, number> {
+  waitingInMemory(jobId: string): WaitingInMemory {
     const isCounted = ({ item }: { readonly item: unknown }) => {
       const one = item as ListItem
       return one.jobId === jobId && !one.isStored
@@ -208,7 +213,7 @@ export class ListWorker implements JobWorker {
     for (const [operator, count] of this.#rows.get(jobId)?.countRefused() ?? []) {
       counts.set(operator, (counts.get(operator) ?? 0) + count)
     }
-    return counts
+    return { counts, failedLookups: this.#scheduler?.countFailedLookups(isCounted) ?? null }
   }
 
   stop(): Promise<void> {

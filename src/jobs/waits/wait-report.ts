@@ -3,17 +3,19 @@ import { readProbeStops } from '../../cluster/rate-control/rows.ts'
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ProbeStop } from '../../engine/rate-control/rules.ts'
+import type { FailedLookups } from '../../engine/scheduler/scheduler.ts'
 import { isoTime, pluralize } from '../../platform/format.ts'
 import { sanitizeText, toSentence } from '../../platform/text.ts'
 import { jobsWaitingFor } from '../item-claims.ts'
 import { type Job, parseJobOptions } from '../job-store.ts'
+import type { WaitingInMemory } from '../worker/worker-deps.ts'
 import { type WaitingRows, waitingRows } from './backlog.ts'
 import { probingMs, typicalMs } from './estimate.ts'
 
 /** Why rows of a job wait. */
 export const WAIT_REASONS = [
   ...(['dns_check', 'no_worker', 'queued', 'refused', 'throttled', 'unknown_users'] as const),
-  ...(['retrying', 'postponed', 'rate_limited'] as const),
+  ...(['retrying', 'postponed', 'dns_retry', 'rate_limited'] as const),
 ]
 
 type WaitReason = (typeof WAIT_REASONS)[number]
@@ -36,6 +38,7 @@ export type Wait = {
 export function describeWait(wait: Wait, timeText: (at: number) => string = isoTime): string {
   const time = wait.until === null ? '' : timeText(wait.until)
   const cause = describeCause(wait).replace('{time}', time)
+  if (wait.reason === 'dns_retry') return `${pluralize(wait.rows, 'address')}: ${cause}`
   if (wait.operator === null) return cause
   return `${pluralize(wait.rows, 'address')} at ${sanitizeText(wait.operator)}: ${cause}`
 }
@@ -58,6 +61,7 @@ const CAUSES: Readonly<Record<WaitReason, string>> = {
     'the provider rejected many recipients in a row as unknown. Next attempt at {time}.',
   retrying: 'the mail server deferred them. Next attempt at {time}.',
   postponed: 'the next attempt is due at {time}.',
+  dns_retry: 'the lookup of their domains failed. Next attempt at {time}.',
   rate_limited: 'they are probed at the rate that the provider accepts.',
 }
 
@@ -88,8 +92,8 @@ type WaitDeps = {
   readonly database: Database
   /** Null in a process that does not probe, which knows no rates. */
   readonly engine: Engine | null
-  /** Returns the rows of a job that wait in the memory of this process, by operator. */
-  readonly inMemory?: (jobId: string) => ReadonlyMap<string, number>
+  /** Default: no rows wait in the memory of this process. */
+  readonly inMemory?: (jobId: string) => WaitingInMemory
 }
 
 /** Maximum number of causes that a report lists. */
@@ -102,11 +106,14 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
   // Rows of a job that is being finished do not wait any longer.
   const isWaiting = job.state === 'processing' && job.finish_requested_at === null
   const rows = isWaiting ? await waitingRows(database, job.id) : []
-  const all = addInMemory(rows, deps.inMemory?.(job.id) ?? new Map(), now)
+  const { counts, failedLookups } = deps.inMemory?.(job.id) ?? NONE_IN_MEMORY
+  const lookups = isWaiting ? failedLookups : null
+  const all = addInMemory(rows, counts, now)
   const stops = await findStops(deps, all)
   const ofOperators = mergeWaits(all.map(row => toWait(row, stops.get(row.operator) ?? null)))
   const waits = [
     ...(await jobWaits(deps, job)),
+    ...(lookups === null ? [] : [toLookupWait(lookups, now)]),
     ...(await Promise.all(
       ofOperators.slice(0, WAITS_MAX).map(wait => withOtherLists(database, job.id, wait)),
     )),
@@ -116,18 +123,28 @@ export async function buildWaitReport(deps: WaitDeps, job: Job): Promise<WaitRep
   const { waiting = [], moving = [] } = Object.groupBy(all, row =>
     dueAt(row) > now ? 'waiting' : 'moving',
   )
-  const dueMs = Math.max(0, ...waiting.map(row => dueAt(row) - now))
+  const dueMs = Math.max(lookups?.lastInMs ?? 0, ...waiting.map(row => dueAt(row) - now))
   const estimates = engine === null ? null : { database, engine }
   const waitingMs = Math.max(dueMs, (estimates && (await estimateMs(estimates, job, waiting))) || 0)
-  const unrouted = Math.max(0, job.total - job.done - countRows(all))
+  const unrouted = Math.max(0, job.total - job.done - countRows(all) - (lookups?.rows ?? 0))
   return {
     waits,
-    waitingRows: countRows(waiting),
+    waitingRows: countRows(waiting) + (lookups?.rows ?? 0),
     waitingMs,
     movingMs: estimates && (await estimateMs(estimates, job, moving, unrouted)),
     isOpenEnded: waits.some(({ reason }) => reason === 'no_worker' || reason === 'dns_check'),
   }
 }
+
+const NONE_IN_MEMORY: WaitingInMemory = { counts: new Map(), failedLookups: null }
+
+const toLookupWait = ({ rows, firstInMs }: FailedLookups, now: number): Wait => ({
+  operator: null,
+  rows,
+  reason: 'dns_retry',
+  until: now + firstInMs,
+  otherLists: 0,
+})
 
 const countRows = (rows: readonly WaitingRows[]) => rows.reduce((sum, { count }) => sum + count, 0)
 

@@ -2,6 +2,7 @@ import type { UsageLedger } from '../../accounts/credits/usage-ledger.ts'
 import type { Membership } from '../../cluster/membership.ts'
 import type { Database } from '../../db/database.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { FailedLookups } from '../../engine/scheduler/scheduler.ts'
 import type { ActionPolicy } from '../../engine/verdict/action.ts'
 import type { FeedbackKnowledge } from '../../feedback/knowledge.ts'
 import type { Log } from '../../platform/log.ts'
@@ -62,6 +63,14 @@ export type WorkerDeps = {
 export type WorkerMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
 
 /** Processes any number of jobs until it is stopped. */
+/** The rows of a job that wait in the memory of this process. */
+export type WaitingInMemory = {
+  /** The number of those that can be probed, by operator. */
+  readonly counts: ReadonlyMap<string, number>
+  /** Those that are looked up again later; null if there are none. */
+  readonly failedLookups: FailedLookups | null
+}
+
 export interface JobWorker {
   /** Starts a queued job; an active job stays as it is. */
   take(jobId: string): void
@@ -75,8 +84,7 @@ export interface JobWorker {
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
   /** Returns the number of active jobs, of operators that wait for a connection, and of connections. */
   status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
-  /** Returns the number of rows of a job that wait in memory, by operator. */
-  waitingInMemory(jobId: string): ReadonlyMap<string, number>
+  waitingInMemory(jobId: string): WaitingInMemory
   /**
    * Lets sessions in flight finish, writes their results, and resolves when nothing runs. May be
    * called twice.

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { finishJob } from '../../../src/jobs/change-job.ts'
 import { readJob } from '../../../src/jobs/job-store.ts'
 import type { ListWorker } from '../../../src/jobs/list/list-worker.ts'
+import type { WaitingInMemory } from '../../../src/jobs/worker/worker-deps.ts'
 import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -32,6 +33,31 @@ const unanswered = (signal: AbortSignal | undefined) =>
   new Promise<never>((_, reject) => {
     signal?.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
   })
+
+test('rows whose lookup failed are counted until they are looked up again', async () => {
+  const texts = ['ann@a.test', 'ben@broken.test', 'carl@broken.test']
+  const fixture = await createTestJob({
+    texts,
+    script: knows('ann@a.test'),
+    zone: { 'broken.test': 'server' },
+  })
+  let worker: ListWorker | undefined
+  const waits: (WaitingInMemory['failedLookups'] | undefined)[] = []
+  for (const atMs of [50 * SECOND, 110 * SECOND]) {
+    fixture.clock.after(atMs, () => {
+      waits.push(worker?.waitingInMemory('job_a').failedLookups)
+    })
+  }
+  await fixture.work({
+    onStart: started => {
+      worker = started
+    },
+  })
+  expect(await fixture.reasons()).toEqual(['accepted_email', 'dns_error', 'dns_error'])
+  // They are looked up again after one and after two minutes.
+  const inTenSeconds = { rows: 2, firstInMs: 10 * SECOND, lastInMs: 10 * SECOND }
+  expect(waits).toEqual([inTenSeconds, inTenSeconds])
+})
 
 describe('rows for which their operator has no room', () => {
   // Two connections of five recipients: the scheduler keeps 20 rows of the operator.
@@ -71,7 +97,7 @@ describe('rows for which their operator has no room', () => {
       }),
     })
     let worker: ListWorker | undefined
-    let waiting: ReadonlyMap<string, number> | undefined
+    let waiting: WaitingInMemory | undefined
     fixture.clock.after(5 * SECOND, () => {
       waiting = worker?.waitingInMemory('job_a')
       stop.abort()
@@ -84,9 +110,9 @@ describe('rows for which their operator has no room', () => {
     })
     expect((await fixture.reasons()).at(-1)).toBe('accepted_email')
     // Those of the connection that is being opened are not waiting.
-    expect(waiting?.get('silent.test')).toBeGreaterThanOrEqual(290)
-    expect(waiting?.get('silent.test')).toBeLessThan(300)
-    expect(waiting?.get('a.test')).toBeUndefined()
+    expect(waiting?.counts.get('silent.test')).toBeGreaterThanOrEqual(290)
+    expect(waiting?.counts.get('silent.test')).toBeLessThan(300)
+    expect(waiting?.counts.get('a.test')).toBeUndefined()
   })
 })
 

@@ -101,13 +101,26 @@ describe('what a job waits for', () => {
       ['slow', 5],
       ['new', 4],
     ])
-    const inMemory = (jobId: string) => (jobId === 'job_a' ? counts : new Map())
+    const inMemory = (jobId: string) => ({
+      counts: jobId === 'job_a' ? counts : new Map(),
+      failedLookups: null,
+    })
     expect(brief((await report({ inMemory })).waits)).toEqual([
       ['slow', 8, 'rate_limited'],
       ['new', 4, 'rate_limited'],
       ['grey', 2, 'rate_limited'],
       ['quick', 1, 'rate_limited'],
     ])
+  })
+
+  test('includes rows whose lookup failed, until they are looked up again', async () => {
+    const { report } = await startedJob({ clock: fakeClock() })
+    const failedLookups = { rows: 2, firstInMs: MINUTE, lastInMs: 2 * MINUTE }
+    const found = await report({ inMemory: () => ({ counts: new Map(), failedLookups }) })
+    expect(found).toMatchObject({ waitingRows: 2, waitingMs: 2 * MINUTE, isOpenEnded: false })
+    expect(found.waits[0]).toMatchObject({ operator: null, rows: 2, reason: 'dns_retry' })
+    const text = describeWait(found.waits[0] as Wait, () => '10:00')
+    expect(text).toBe('2 addresses: the lookup of their domains failed. Next attempt at 10:00.')
   })
 
   test('is a free worker before it has started', async () => {
