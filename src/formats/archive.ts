@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
-import { EvError, errorMessage } from '../platform/error.ts'
+import { EvError, errorMessage, isFileError } from '../platform/error.ts'
 import { formatMebibytes } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 
@@ -84,10 +84,6 @@ export function damagedArchive(cause: unknown): unknown {
 
 /** Messages of libraries have one sentence or more, with or without a final dot. */
 const reasonOf = (cause: unknown) => sanitizeText(errorMessage(cause)).replace(/\.$/, '')
-
-/** Errors of the file system, such as ENOENT and EIO; those of zlib start with `Z_`. */
-const isFileError = (error: unknown) =>
-  error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))
 
 const encrypted = () =>
   new EvError(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ACTIONS, DEFAULT_ACTION_POLICY, decideVerdict } from '../engine/verdict/action.ts'
-import { REASON_TEXTS, REASONS, type Reason } from '../engine/verdict/reason.ts'
+import { CLASSES, REASON_TEXTS, REASONS, type Reason } from '../engine/verdict/reason.ts'
 import { formatNumber, pluralize } from '../platform/format.ts'
 import { sanitizeText, toSentence } from '../platform/text.ts'
 import {
@@ -19,8 +19,6 @@ import {
 export const ROWS_DEFAULT = 50
 /** Fits in the context of most models. */
 export const ROWS_MAX = 1_000
-
-const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const
 
 const addressFields = {
   did_you_mean: z

@@ -58,6 +58,13 @@ const withoutOpenSslCode = (message: string) =>
   message.replace(/^(?:[0-9A-F]+:)?error:[0-9A-F]+:([^:]+):[^:]*:([^:\n]+)(?:[:\n].*)?$/s, '$1: $2')
 
 /**
+ * Whether an error is one of the file system, such as ENOSPC or EIO. Errors of zlib start with `Z_`;
+ * errors of data have other codes, or no code.
+ */
+export const isFileError = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))
+
+/**
  * Returns a message for any thrown value. Libraries also throw plain objects with a message, and
  * errors with only a code, such as the AggregateError of several refused connections.
  */

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createDirectory } from '../../platform/directory.ts'
-import { EvError } from '../../platform/error.ts'
+import { EvError, isFileError } from '../../platform/error.ts'
 import { formatMebibytes } from '../../platform/format.ts'
 import { type Log, writeLog } from '../../platform/log.ts'
 import { JOB_LOG } from '../telemetry.ts'
@@ -61,7 +61,7 @@ export async function storeBytes(
     await pipeline(bytes, tap, createWriteStream(path, { mode: 0o600 }))
   } catch (error) {
     if (error instanceof UploadFault || error instanceof EvError) throw error
-    throw isDiskError(error) ? notStored(error) : malformedUpload(error)
+    throw isFileError(error) ? notStored(error) : malformedUpload(error)
   }
 }
 
@@ -89,13 +89,6 @@ export const incompleteUpload = () => new UploadFault('cut-off', 'it was not rec
 
 export const malformedUpload = (cause: unknown) =>
   malformed('it ends too early or is malformed', cause)
-
-/**
- * Disk errors have codes such as ENOSPC, EDQUOT or EIO; errors of the data have other codes, or no
- * code.
- */
-const isDiskError = (error: unknown) =>
-  error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))
 
 /** Free space on the disk where lists are stored. */
 type DiskStatus = {
