@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { openWitnesses } from '../../src/cluster/witnesses.ts'
 import type { Database } from '../../src/db/database.ts'
 import { findJob } from '../../src/jobs/job-store.ts'
 import { type PurgeInput, purge } from '../../src/maintenance/purge.ts'
 import { DAY } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
 import { addAccount } from '../support/account-rows.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
@@ -39,6 +41,32 @@ test('expired data is deleted in each database, and no other', async () => {
   expect(await findJob(databases[1], 'job_1')).toBeNull()
   const all = await purge(services, { ...OLD, isAll: true })
   expect(all.jobs.map(({ id }) => id)).toEqual(['job_new'])
+})
+
+test('recipients that servers accepted are deleted after a day, and at once with all data', async () => {
+  const services = await createServices()
+  const { clock, databases } = services
+  const [database] = databases
+  const witnesses = openWitnesses({ database, log: silentLog, network: null })
+  const put = async (server: string) => {
+    const acceptedAt = clock.now()
+    witnesses.put({ server, domain: 'x.example', recipient: ANN, acceptedAt })
+    await witnesses.close()
+  }
+  const servers = async () => {
+    const rows = await database.db.selectFrom('witness').select('server').execute()
+    return rows.map(({ server }) => server)
+  }
+  await put('old.example')
+  await clock.advance(DAY)
+  await purge(services, OLD)
+  expect(await servers()).toEqual(['old.example'])
+  await clock.advance(1)
+  await purge(services, OLD)
+  expect(await servers()).toEqual([])
+  await put('new.example')
+  await purge(services, { ...OLD, isAll: true })
+  expect(await servers()).toEqual([])
 })
 
 test('an address is erased in all databases, and nothing else is deleted', async () => {
