@@ -61,10 +61,11 @@ function outcomeText(
   webhook: OwnedWebhook,
   { isRemote }: { readonly isRemote: boolean },
 ): string {
-  const answer = status_code === null ? 'did not respond' : `responded with ${status_code}`
   const result = status === 'delivered' ? 'Delivered' : 'Not delivered'
+  // Without a response, the error says whether a request was sent.
+  const answer = status_code === null ? '' : ` responded with ${status_code}`
   return [
-    `${result}: ${urlText(webhook)} ${answer} after ${duration_ms} ms.\n`,
+    `${result}: ${urlText(webhook)}${answer} after ${duration_ms} ms.\n`,
     error === null ? '' : `${sanitizeText(error)}\n`,
     status_code === null && !isRemote ? NOT_THE_SERVICE : '',
     response_excerpt === null || response_excerpt === ''

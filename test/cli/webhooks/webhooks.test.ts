@@ -333,7 +333,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     const { home, id } = await webhookHere()
     const { code, stdout } = await ev(home, 'webhooks', 'test', id)
     expect(code).toBe(1)
-    expect(stdout).toContain('did not respond after')
+    expect(stdout).toMatch(/^Not delivered: http\S+ after \d+ ms\.\n/)
     expect(stdout).toContain('The address 127.0.0.1 is not public.')
     expect(stdout).toContain(
       'The settings of "ev serve" may differ, such as --webhook-allow-ranges',
