@@ -196,8 +196,8 @@ function build(
   const engine = composeEngine(config, externalDeps, {
     lists,
     learnedReplies,
-    witnesses,
-    ...(config.cache ? { cache: layeredCache } : {}),
+    // Without a cache, a list that is deleted leaves no address behind.
+    ...(config.cache ? { cache: layeredCache, witnesses } : {}),
     ...(shared === null ? {} : { cluster: shared.clusterDeps }),
   })
   const { egressPool } = engine

@@ -77,7 +77,8 @@ export async function work(
   const engine = composeEngine(config, externalDepsFrom(context, log), {
     lists,
     learnedReplies,
-    witnesses,
+    // Without a cache, a list that is deleted leaves no address behind.
+    ...(config.cache ? { witnesses } : {}),
     sandbox,
     ...cache,
   })

@@ -205,6 +205,14 @@ describe.concurrent('a running job', { timeout: 60_000 }, () => {
     ],
   ]
 
+  test('of a list that was verified without a cache leaves no address once it is deleted', async () => {
+    const home = homeWith(listAt('erased.test', 40))
+    expect(await runEv(args('--cache', 'off'), { home })).toMatchObject({ code: 0 })
+    const { job_id } = await only(home)
+    expect(await jobs(home, 'delete', job_id, '--yes')).toMatchObject({ code: 0 })
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes('@erased.test')).toBe(false)
+  })
+
   test('is not resumed after its file changed or disappeared, and keeps its results', async () => {
     const home = homeWith(listAt('change.test', 200))
     const running = startEv(args(...SLOW), { home })
@@ -339,6 +347,7 @@ const SCENARIO: Scenario = {
   roundTripMs: 20,
   ...withOwnHosts({
     'change.test': POLITE,
+    'erased.test': POLITE,
     'cancel.test': POLITE,
     'grey.test': { behavior: 'greylist', seconds: 300 },
   }),
