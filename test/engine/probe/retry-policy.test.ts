@@ -285,6 +285,10 @@ describe('an item of a list', () => {
     expect(nextRetry(unresolved, { ...PAST, tries: 1 }, TERMS)).toMatchObject({ tries: 2 })
     expect(nextRetry(unresolved, { ...PAST, tries: 2 }, TERMS)).toBeNull()
     expect(nextRetry(unresolved, fresh, { ...TERMS, wait: false })).toBeNull()
+    expect(nextRetry(heard(silent('timeout', 'rcpt'), false), fresh, TERMS)).toBeNull()
+    // The DNS server has been in doubt for too long.
+    const doubtful = { ...TERMS, dnsUncertainForMs: () => 7_000 }
+    expect(nextRetry(unresolved, { ...fresh, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
   })
 
   test('that was answered, or never probed, is final', () => {
