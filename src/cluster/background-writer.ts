@@ -19,6 +19,14 @@ export const DEFAULT_WRITER_TIMINGS: WriterTimings = {
   deleteEveryMs: 10 * MINUTE,
 }
 
+/** What a store of data about mail servers needs. */
+export type ServerDataDeps = {
+  readonly database: Database
+  readonly log: Log
+  /** The network of the mail servers; null for the public one. Each network has its own data. */
+  readonly network: string | null
+}
+
 type BackgroundWriterDeps<T> = {
   readonly database: Database
   readonly log: Log

@@ -7,8 +7,7 @@ import {
   REPLIES_MAX,
   REPLY_AGE_MAX_MS,
 } from '../engine/learned-replies/learned-replies.ts'
-import type { Log } from '../platform/log.ts'
-import { BackgroundWriter } from './background-writer.ts'
+import { BackgroundWriter, type ServerDataDeps } from './background-writer.ts'
 import { CLUSTER_LOG } from './telemetry.ts'
 
 /** Learned replies in the table `learned_reply`, for all processes that use the database. */
@@ -17,14 +16,7 @@ interface StoredReplies extends LearnedReplyStore {
   close(): Promise<unknown>
 }
 
-type StoredRepliesDeps = {
-  readonly database: Database
-  readonly log: Log
-  /** The network of the mail servers; null for the public one. Each network has its own replies. */
-  readonly network: string | null
-}
-
-export function openLearnedReplies({ database, log, network }: StoredRepliesDeps): StoredReplies {
+export function openLearnedReplies({ database, log, network }: ServerDataDeps): StoredReplies {
   const writer = new BackgroundWriter<LearnedReply>({
     database,
     log,

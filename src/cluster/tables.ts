@@ -44,7 +44,7 @@ type CatchAllTable = {
 
 /** Texts that the server of a domain gave to a random recipient. */
 type LearnedReplyTable = {
-  /** '' for the public network; simulated servers have networks of their own. */
+  /** The network of the mail servers; '' is the public one, and a simulator has another. */
   network: string
   domain: string
   /** Code and masked text. */
@@ -59,11 +59,10 @@ type LearnedReplyTable = {
 
 /** The last accepted recipient of a server that has rejected several. */
 type WitnessTable = {
-  /** '' for the public network; simulated servers have networks of their own. */
+  /** The network of the mail servers; '' is the public one, and a simulator has another. */
   network: string
   /** A host name, an IP address, or several host names of one preference. */
   server: string
-  domain: string
   recipient: string
   accepted_at: number
 }

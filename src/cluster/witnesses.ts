@@ -8,8 +8,7 @@ import {
   WITNESSES_MAX,
   type WitnessStore,
 } from '../engine/probe/witnesses.ts'
-import type { Log } from '../platform/log.ts'
-import { BackgroundWriter } from './background-writer.ts'
+import { BackgroundWriter, type ServerDataDeps } from './background-writer.ts'
 import { CLUSTER_LOG } from './telemetry.ts'
 
 const DELETED_MAX = 10_000
@@ -20,14 +19,7 @@ interface StoredWitnesses extends WitnessStore {
   close(): Promise<unknown>
 }
 
-type StoredWitnessesDeps = {
-  readonly database: Database
-  readonly log: Log
-  /** The network of the mail servers; null for the public one. Each network has its own. */
-  readonly network: string | null
-}
-
-export function openWitnesses({ database, log, network }: StoredWitnessesDeps): StoredWitnesses {
+export function openWitnesses({ database, log, network }: ServerDataDeps): StoredWitnesses {
   const writer = new BackgroundWriter<StoredWitness>({
     database,
     log,
@@ -51,7 +43,7 @@ async function getWitnesses(
   network: string | null,
 ): Promise<StoredWitness[]> {
   const { rows } = await sql<StoredWitness>`
-    select server, domain, recipient, accepted_at as "acceptedAt" from witness
+    select server, recipient, accepted_at as "acceptedAt" from witness
     where network = ${network ?? ''} and accepted_at > ${clock.now() - WITNESS_MS}
     order by accepted_at desc limit ${WITNESSES_MAX}`.execute(reader)
   return rows.map(row => ({ ...row, acceptedAt: Number(row.acceptedAt) }))
@@ -68,13 +60,12 @@ async function putWitnesses(
     .sort((a, b) => (a.server < b.server ? -1 : 1))
   await writeAsyncCommit(database, db =>
     sql`
-      insert into witness (network, server, domain, recipient, accepted_at)
-      select value ->> 'network', value ->> 'server', value ->> 'domain', value ->> 'recipient',
+      insert into witness (network, server, recipient, accepted_at)
+      select value ->> 'network', value ->> 'server', value ->> 'recipient',
         cast(value ->> 'acceptedAt' as bigint)
       from ${jsonRows(db, rows)} where true
       on conflict (network, server) do update
-      set domain = excluded.domain, recipient = excluded.recipient,
-        accepted_at = excluded.accepted_at`.execute(db),
+      set recipient = excluded.recipient, accepted_at = excluded.accepted_at`.execute(db),
   )
 }
 

@@ -187,7 +187,6 @@ async function createWitnesses(db: Kysely<unknown>): Promise<void> {
     create table witness (
       network text not null,
       server text not null,
-      domain text not null,
       recipient text not null,
       accepted_at bigint not null,
       constraint witness_key primary key (network, server)

@@ -23,7 +23,7 @@ export type MailTimings = {
   readonly pollMs: number
   /** Wait before a mail is sent again that failed, or whose sender crashed. */
   readonly retryMs: number
-  /** Time after the first failed attempt after which a mail is no longer retried. */
+  /** A mail is retried for this long after its first failed attempt. */
   readonly giveUpMs: number
 }
 

@@ -18,7 +18,6 @@ async function temp() {
 
 const witness = (server: string, acceptedAt: number, local = 'ann'): StoredWitness => ({
   server,
-  domain: 'a.test',
   recipient: `${local}@a.test`,
   acceptedAt,
 })

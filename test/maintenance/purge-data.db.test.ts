@@ -95,7 +95,7 @@ describe('the data of an address', () => {
     const recipients = ['ann@example.com', 'Ann@example.com', 'joann@example.com']
     const acceptedAt = database.clock.now()
     for (const [n, recipient] of recipients.entries())
-      stored.put({ server: `mx${n}.test`, domain: 'example.com', recipient, acceptedAt })
+      stored.put({ server: `mx${n}.test`, recipient, acceptedAt })
     await stored.close()
     const data = await findPersonalData(database, ANN)
     expect([...data.witnesses].sort()).toEqual(['Ann@example.com', 'ann@example.com'])

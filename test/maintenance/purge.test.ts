@@ -50,7 +50,7 @@ test('recipients that servers accepted are deleted after a day, and at once with
   const witnesses = openWitnesses({ database, log: silentLog, network: null })
   const put = async (server: string) => {
     const acceptedAt = clock.now()
-    witnesses.put({ server, domain: 'x.example', recipient: ANN, acceptedAt })
+    witnesses.put({ server, recipient: ANN, acceptedAt })
     await witnesses.close()
   }
   const servers = async () => {

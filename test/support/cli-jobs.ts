@@ -12,7 +12,7 @@ type RunEv = (
   options: { readonly home: string; readonly offline: boolean },
 ) => Promise<Ran>
 
-/** Returns functions that run `ev jobs` in a folder, in this process or in one of its own. */
+/** Returns functions that run `ev jobs` in a folder. `runEv` runs it, here or in a child process. */
 export function jobCommands(runEv: RunEv) {
   const jobs = (home: string, ...args: string[]) =>
     runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })

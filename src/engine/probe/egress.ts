@@ -45,7 +45,7 @@ export type ProbeDeps = {
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection of a list holds its slot until it is closed. Single verifications need none. */
   readonly connectionSlots: Semaphore
-  /** Storage of recipients that servers accepted; null to keep them in this process. Default: null. */
+  /** Storage of recipients that servers accepted. Default: null, which keeps them in this process. */
   readonly witnesses?: WitnessStore | null
   /** Limits over all operators and egresses. If omitted, only each operator's own limit applies. */
   readonly destinationLimits?: DestinationLimits

@@ -4,6 +4,7 @@ import { type Log, writeLog } from '../../platform/log.ts'
 import { TtlMap } from '../../platform/ttl-map.ts'
 import { ENGINE_LOG } from '../telemetry.ts'
 
+/** Names of servers with a witness; a server has up to three. */
 export const WITNESSES_MAX = 20_000
 /** How long an accepted recipient is asked again: mailboxes are rarely closed within a day. */
 export const WITNESS_MS = DAY
@@ -47,9 +48,10 @@ type KnownWitness = {
 }
 
 /** The witness of a server, as it is stored. Plain data. */
-export type StoredWitness = AnsweredRecipient & {
+export type StoredWitness = {
   /** One of the names of the server. */
   readonly server: string
+  readonly recipient: string
   /** Epoch ms. */
   readonly acceptedAt: number
 }
@@ -98,12 +100,14 @@ export class Witnesses {
   async #loadFrom(store: WitnessStore): Promise<void> {
     const { clock, log } = this.#deps
     try {
-      for (const { server, ...witness } of await store.load()) {
-        const leftMs = witness.acceptedAt + WITNESS_MS - clock.now()
+      for (const { server, recipient, acceptedAt } of await store.load()) {
+        const leftMs = acceptedAt + WITNESS_MS - clock.now()
         // A recipient that this process knows was accepted later.
         if (leftMs <= 0 || this.#known.get(server) !== undefined) continue
-        const counts = { rejectedInARow: 0, rejected: 0, storedAt: witness.acceptedAt }
-        this.#known.set(server, { ...witness, ...counts, hasRejectedAll: false }, leftMs)
+        const domain = recipient.slice(recipient.lastIndexOf('@') + 1)
+        const counts = { rejectedInARow: 0, rejected: 0, storedAt: acceptedAt }
+        const witness = { domain, recipient, acceptedAt, ...counts, hasRejectedAll: false }
+        this.#known.set(server, witness, leftMs)
       }
     } catch (error) {
       writeLog(log, ENGINE_LOG.witnessesNotRead, { error: errorMessage(error) })
@@ -135,8 +139,8 @@ export class Witnesses {
     const now = clock.now()
     if (now - known.storedAt < STORE_EVERY_MS) return
     known.storedAt = now
-    const { domain, recipient, acceptedAt } = known
-    for (const key of server) store.put({ server: key, domain, recipient, acceptedAt })
+    const { recipient, acceptedAt } = known
+    for (const key of server) store.put({ server: key, recipient, acceptedAt })
   }
 
   /** Records that a server rejected its witness: it rejects everyone. */

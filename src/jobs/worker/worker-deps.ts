@@ -62,15 +62,15 @@ export type WorkerDeps = {
 /** The part of the cluster membership that a worker needs. */
 export type WorkerMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
 
-/** Processes any number of jobs until it is stopped. */
 /** The rows of a job that wait in the memory of this process. */
 export type WaitingInMemory = {
   /** The number of those that can be probed, by operator. */
   readonly counts: ReadonlyMap<string, number>
-  /** Those that are looked up again later; null if there are none. */
+  /** The rows whose lookup failed and will be repeated; null if there are none. */
   readonly failedLookups: FailedLookups | null
 }
 
+/** Processes any number of jobs until it is stopped. */
 export interface JobWorker {
   /** Starts a queued job; an active job stays as it is. */
   take(jobId: string): void
@@ -84,6 +84,7 @@ export interface JobWorker {
   changed(jobId: string, signal: AbortSignal): Promise<Job | null>
   /** Returns the number of active jobs, of operators that wait for a connection, and of connections. */
   status(): { readonly jobs: number; readonly waiting: number; readonly running: number }
+  /** Returns the rows of a job that wait in the memory of this process. */
   waitingInMemory(jobId: string): WaitingInMemory
   /**
    * Lets sessions in flight finish, writes their results, and resolves when nothing runs. May be
