@@ -89,7 +89,7 @@ const slowProject = (name: string, include: string[], left: string[] = []) => ({
 
 /**
  * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in two to four minutes on
- * two cores. `npm run test:rest` runs `stored`, `slow` and `long`, `npm run test:release` runs
+ * two cores. `npm run test:rest` runs `slow`, `stored` and `long`, `npm run test:release` runs
  * `release` and `properties`; `npm run test:all` runs everything.
  */
 export default defineConfig({
