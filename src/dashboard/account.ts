@@ -1,24 +1,14 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { AccountAnswer } from '../client/types.ts'
 import type { ApiProblem } from './api.ts'
 import type { Env } from './deps.ts'
-import {
-  field,
-  form,
-  problemWith,
-  type SubmittedForm,
-  select,
-  sentForm,
-  withLabel,
-} from './page/form.ts'
-import { type Html, NOTHING } from './page/html.ts'
+import { field, form, problemWith, type SubmittedForm, select, sentForm } from './page/form.ts'
+import type { Html } from './page/html.ts'
 import { page } from './page/layout.ts'
-import { notice } from './page/notice.ts'
 import { card, facts } from './page/parts.ts'
 import { capitalize, time } from './page/text.ts'
-import { leaveNote } from './session/cookie.ts'
+import { redirectWithNote } from './session/cookie.ts'
 import { may, readOnlyNote } from './session/signed-in.ts'
 
 type Account = AccountAnswer['data']
@@ -34,8 +24,7 @@ export const accountRoutes = (): Hono<Env> =>
       } catch (error) {
         return accountPage(c, { sent, problem: problemWith(error) })
       }
-      leaveNote(c, 'Account saved.')
-      return c.redirect('/account', 303)
+      return redirectWithNote(c, '/account', 'Account saved.')
     })
 
 function bodyOf({ text }: SubmittedForm) {
@@ -63,7 +52,6 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
   return page(c, {
     title: 'Account',
     body: html`
-      ${draft === undefined ? NOTHING : notice('bad', withLabel(draft.problem, LABELS))}
       <div class="grid">
         ${card({ title: 'Settings', body: settings(c, account, draft) })}
         ${card({
@@ -77,7 +65,8 @@ async function accountPage(c: Context<Env>, draft?: Draft): Promise<Response> {
             <p><small>Account ID <code>${account.id}</code></small></p>`,
         })}
       </div>`,
-    status: (draft?.problem.status ?? 200) as ContentfulStatusCode,
+    problem: draft?.problem,
+    labels: LABELS,
   })
 }
 

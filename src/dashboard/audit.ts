@@ -1,20 +1,21 @@
-import { type Context, Hono } from 'hono'
+import { Hono } from 'hono'
 import { html } from 'hono/html'
 import { AUDIT_ACTIONS, type AuditAction } from '../audit.ts'
 import type { AuditEntry, AuditPage } from '../client/types.ts'
 import { ApiProblem, queryOf } from './api.ts'
 import type { Env } from './deps.ts'
-import { field, problemWith, select, withLabel } from './page/form.ts'
+import { field, problemWith, type QueryFilter, readFilter, select, withLabel } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { notice } from './page/notice.ts'
+import { pageLinks } from './page/parts.ts'
 import { table } from './page/table.ts'
 import { ago } from './page/text.ts'
 
 /** The audit log of the account. */
 export const auditRoutes = (): Hono<Env> =>
   new Hono<Env>().get('/audit', async c => {
-    const filter = filterOf(c)
+    const filter = readFilter(c, FILTERS)
     const query = { ...filter, limit: PAGE_ROWS }
     const found = await c.get('api').ask<AuditPage>('/v1/audit', { query }).catch(problemWith)
     // Without the right to read the log, the form is of no use.
@@ -31,13 +32,9 @@ export const auditRoutes = (): Hono<Env> =>
 
 const PAGE_ROWS = 50
 
-type Filter = Readonly<Partial<Record<'action' | 'since' | 'until' | 'cursor', string>>>
+const FILTERS = ['action', 'since', 'until', 'cursor'] as const
 
-function filterOf({ req }: Context<Env>): Filter {
-  const names = ['action', 'since', 'until', 'cursor'] as const
-  const all = names.map(name => [name, req.query(name)?.trim() ?? ''] as const)
-  return Object.fromEntries(all.filter(([, value]) => value !== ''))
-}
+type Filter = QueryFilter<(typeof FILTERS)[number]>
 
 /** Form labels by API parameter. */
 const LABELS = { since: 'From (UTC)', until: 'Before (UTC)' }
@@ -65,10 +62,7 @@ function entries(filter: Filter, { items, next_cursor: next }: AuditPage['data']
   const urlAt = (cursor: string | null) => `/audit${queryOf({ ...filter, cursor })}`
   return html`
     ${items.length === 0 ? html`<p role="status">No matching entries.</p>` : entryTable(items)}
-    <p class="actions">
-      ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
-      ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">Older</a>`}
-    </p>`
+    ${pageLinks({ cursor: filter.cursor, next, urlAt })}`
 }
 
 const entryTable = (rows: readonly AuditEntry[]): Html =>

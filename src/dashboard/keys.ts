@@ -1,6 +1,5 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { CreatedKey, Key, KeyAnswer, KeyList, RotatedKey } from '../client/types.ts'
 import { ApiProblem } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
@@ -29,14 +28,13 @@ import {
   readNonce,
   select,
   sentForm,
-  withLabel,
 } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
 import { card, primaryLink } from './page/parts.ts'
 import { ago, time } from './page/text.ts'
-import { dropToken, leaveNote } from './session/cookie.ts'
+import { dropToken, redirectWithNote } from './session/cookie.ts'
 import { explainMissingScope, may } from './session/signed-in.ts'
 
 /** Routes that list and create the keys of an account. */
@@ -119,14 +117,13 @@ function newPage(c: Context<Env>, { random }: DashboardDeps, shown: NewKeyPage):
     : html`${fields(c, typed)}${testField(test)}`
   const body = html`
     ${publishable ? PUBLISHABLE_INTRO : SECRET_INTRO}
-    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     <div class="card">${form(c, '/keys', html`${nonceField(random, shown)}${content}<button class="primary">Create key</button>`)}</div>`
-  const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, {
     title: publishable ? 'New publishable key' : 'New key',
     back: KEYS,
     body,
-    status,
+    problem,
+    labels: LABELS,
   })
 }
 
@@ -144,8 +141,11 @@ function changeRoutes(deps: DashboardDeps): Hono<Env> {
         .ask<KeyAnswer>(pathOf(key), { method: 'PATCH', body })
         .catch(problemWith)
       if (changed instanceof ApiProblem) return keyPage(c, deps, { key, typed, problem: changed })
-      leaveNote(c, `Key "${changed.data.name}" updated. The changes apply from its next request.`)
-      return c.redirect('/keys', 303)
+      return redirectWithNote(
+        c,
+        '/keys',
+        `Key "${changed.data.name}" updated. The changes apply from its next request.`,
+      )
     })
     .post('/keys/:id/rotate', async c => {
       const key = await keyOf(c)
@@ -175,8 +175,7 @@ function changeRoutes(deps: DashboardDeps): Hono<Env> {
         dropToken(c)
         return c.redirect('/sign-in', 303)
       }
-      leaveNote(c, `Key "${key.name}" revoked. It no longer works.`)
-      return c.redirect('/keys', 303)
+      return redirectWithNote(c, '/keys', `Key "${key.name}" revoked. It no longer works.`)
     })
 }
 
@@ -213,7 +212,6 @@ async function keyPage(
   const inUse = (await keysOf(c)).filter(one => !one.publishable && !isDone(one, deps.clock.now()))
   const isLast = inUse.length === 1 && inUse[0]?.id === key.id
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
     ${card({
       title: 'Settings',
@@ -224,8 +222,8 @@ async function keyPage(
       ),
     })}
     <div class="grid">${rotation(c, deps, key)} ${revocation(c, key, isLast)}</div>`
-  const status = (problem?.status ?? 200) as ContentfulStatusCode
-  return page(c, { title: key.name, back: KEYS, intro: introOf(key), body, status })
+  const [intro, labels] = [introOf(key), LABELS]
+  return page(c, { title: key.name, back: KEYS, intro, body, problem, labels })
 }
 
 const introOf = ({ prefix, hint, publishable, test, created_at, last_used_at }: Key): Html =>

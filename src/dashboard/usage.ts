@@ -18,11 +18,11 @@ import { formatPlan } from '../platform/text.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { bars, dayChart, meter } from './page/chart.ts'
-import { field, problemWith, select, withLabel } from './page/form.ts'
+import { field, problemWith, type QueryFilter, readFilter, select, withLabel } from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
-import { card, facts, segment, tiles } from './page/parts.ts'
+import { card, facts, pageLinks, segment, tiles } from './page/parts.ts'
 import { table } from './page/table.ts'
 import {
   ACTION_NAMES,
@@ -39,7 +39,7 @@ export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/usage', async c => {
     const isForHistory = c.req.header('HX-Target') === HISTORY_PART
     if (isForHistory && c.req.header('HX-Request') === 'true') {
-      const { body, status } = await historyPart(c, filterOf(c))
+      const { body, status } = await historyPart(c, readFilter(c, FILTERS))
       return part(c, body, status)
     }
     return usagePage(c, settings.baseUrl)
@@ -194,7 +194,7 @@ type Rendered = { readonly body: Html; readonly status: ContentfulStatusCode }
 
 /** Renders the history with its search form. */
 async function historySection(c: Context<Env>, period: string): Promise<Rendered> {
-  const filter = filterOf(c)
+  const filter = readFilter(c, FILTERS)
   const { body, status } = await historyPart(c, filter)
   return {
     status,
@@ -214,14 +214,9 @@ async function historySection(c: Context<Env>, period: string): Promise<Rendered
 /** ID of the fragment that htmx requests. */
 const HISTORY_PART = 'history'
 
-const NAMES = ['search', 'class', 'reason', 'source', 'from', 'to', 'sandbox', 'cursor'] as const
+const FILTERS = ['search', 'class', 'reason', 'source', 'from', 'to', 'sandbox', 'cursor'] as const
 
-type Filter = Readonly<Partial<Record<(typeof NAMES)[number], string>>>
-
-function filterOf({ req }: Context<Env>): Filter {
-  const entries = NAMES.map(name => [name, req.query(name)?.trim() ?? ''] as const)
-  return Object.fromEntries(entries.filter(([, value]) => value !== ''))
-}
+type Filter = QueryFilter<(typeof FILTERS)[number]>
 
 /** Few enough that the statistics below are near. */
 const PAGE_ROWS = 10
@@ -308,10 +303,12 @@ function rows(
     `/usage${queryOf({ period, ...filter, cursor })}#${HISTORY_PART}`
   return html`
     ${items.length === 0 ? noResults(filter, next !== null) : html`${historyTable(items)} ${meanings(items.map(({ reason }) => reason))}`}
-    <p class="actions">
-      ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
-      ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${items.length === 0 ? 'Search further back' : 'Older'}</a>`}
-    </p>`
+    ${pageLinks({
+      cursor: filter.cursor,
+      next,
+      urlAt,
+      older: items.length === 0 ? 'Search further back' : 'Older',
+    })}`
 }
 
 function noResults(filter: Filter, isMore: boolean): Html {

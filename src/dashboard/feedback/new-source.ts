@@ -1,6 +1,5 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { CreatedFeedbackSource } from '../../client/types.ts'
 import {
   isProviderName,
@@ -10,21 +9,13 @@ import {
 } from '../../feedback/providers/providers.ts'
 import { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import {
-  field,
-  form,
-  nonceField,
-  problemWith,
-  readNonce,
-  sentForm,
-  withLabel,
-} from '../page/form.ts'
+import { field, form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
 import { card, chips } from '../page/parts.ts'
 import { capitalize, copyable } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { explainMissingScope, may } from '../session/signed-in.ts'
 import { keyLabel, stepsAfter, stepsBefore, urlWarning } from './setup.ts'
 import { BACK } from './sources.ts'
@@ -49,8 +40,7 @@ export function newSourceRoutes(deps: DashboardDeps): Hono<Env> {
         return formPage(c, deps, { provider: chosen, key, once, problem: created })
       }
       if (created.data.basic_auth !== null) return passwordPage(c, created.data)
-      leaveNote(c, 'Feedback source created.')
-      return c.redirect(`/feedback/sources/${created.data.id}`, 303)
+      return redirectWithNote(c, `/feedback/sources/${created.data.id}`, 'Feedback source created.')
     })
 }
 
@@ -74,7 +64,6 @@ function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<R
     intro: 'Select your email provider.',
     body: html`
       ${urlWarning(deps.settings.baseUrl)}
-      ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, provider === null ? {} : { key: keyLabel(provider) }))}
       ${chips(
         'Email provider',
         PROVIDER_NAMES.map(name => ({
@@ -84,7 +73,8 @@ function formPage(c: Context<Env>, deps: DashboardDeps, shown: Shown): Promise<R
         })),
       )}
       ${provider === null ? NOTHING : providerForm(c, deps, { ...shown, provider })}`,
-    status: (problem?.status ?? 200) as ContentfulStatusCode,
+    problem,
+    labels: provider === null ? {} : { key: keyLabel(provider) },
   })
 }
 

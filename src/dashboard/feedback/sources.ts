@@ -15,7 +15,7 @@ import { empty, notice, Refusal } from '../page/notice.ts'
 import { card, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, copyable, time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { may, readOnlyNote } from '../session/signed-in.ts'
 import { receivedCard } from './received.ts'
 import { keyLabel, stepsAfter, urlWarning } from './setup.ts'
@@ -42,8 +42,11 @@ export function sourceRoutes({ settings }: DashboardDeps): Hono<Env> {
     .post(`${SOURCES}/:id/delete`, async c => {
       const id = encodeURIComponent(c.req.param('id'))
       await c.get('api').ask(`/v1/feedback/sources/${id}`, { method: 'DELETE' })
-      leaveNote(c, 'Feedback source deleted. Requests to its URL are refused.')
-      return c.redirect(SOURCES, 303)
+      return redirectWithNote(
+        c,
+        SOURCES,
+        'Feedback source deleted. Requests to its URL are refused.',
+      )
     })
 }
 

@@ -11,7 +11,7 @@ import { Refusal } from '../page/notice.ts'
 import { card, facts } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
 import { machineNotice } from './machine.ts'
 import { operatorsTable, replyOf } from './operator-table.ts'
@@ -29,8 +29,7 @@ export function healthRoutes({ health, clock }: DashboardDeps): Hono<Env> {
     .get('/doctor/findings', c => part(c, findings(health.doctorChecks())))
     .post('/doctor/examine', c => {
       health.rerunChecks()
-      leaveNote(c, health.doctorChecks().isRunning ? STARTED : TOO_SOON)
-      return c.redirect('/doctor', 303)
+      return redirectWithNote(c, '/doctor', health.doctorChecks().isRunning ? STARTED : TOO_SOON)
     })
 }
 

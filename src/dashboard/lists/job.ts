@@ -1,10 +1,9 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { DownloadLink, Job } from '../../client/types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, form, nonceField, withLabel } from '../page/form.ts'
+import { confirmed, form, nonceField } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -75,7 +74,6 @@ export async function jobPage(
   const job = await findJob(c)
   const rowFilter = row === undefined ? readFilter(c) : { ...readFilter(c), open: row.open }
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
     ${link === undefined ? NOTHING : notice('ok', html`This link works until ${time(link.expires_at)}. It is not shown again. ${copyable(link.url)}`)}
     <div id="job">
       ${job.sandbox ? notice('info', SIMULATED) : NOTHING}
@@ -87,13 +85,13 @@ export async function jobPage(
     <h2>Rows</h2>
     ${announcement} ${await rows(c, job, rowFilter)}
     ${await rowPanel(c, job, rowFilter, row?.check)}`
-  const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   return page(c, {
     title: titleOf(job),
     back,
     body,
-    status,
+    problem,
+    labels: LABELS,
     badge: html`${stateBadge(job)}${job.sandbox ? SANDBOX_BADGE : NOTHING}`,
     scripts: ['live.js', 'rows.js'],
     intro: stateSentence(job, deps.clock.now()),

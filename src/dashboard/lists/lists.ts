@@ -9,10 +9,10 @@ import { problemWith, readNonce, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import { card, chips, primaryLink } from '../page/parts.ts'
+import { card, chips, pageLinks, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, CLASS_NAMES, CLASSES, codeBlock } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import {
   ALL_JOBS,
@@ -159,10 +159,11 @@ function listTable(
         { label: 'Duration', kind: 'number', cell: job => durationOf(job, now) },
       ],
     })}
-    <nav class="row pages" aria-label="Pages of lists">
-      ${listFilter.cursor === undefined ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: undefined }))}">Newest</a>`}
-      ${next_cursor === null ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...listFilter, cursor: next_cursor }))}">Older</a>`}
-    </nav>`
+    ${pageLinks({
+      cursor: listFilter.cursor,
+      next: next_cursor,
+      urlAt: cursor => `/lists${queryOf({ ...queryFor(listFilter), cursor })}`,
+    })}`
 }
 
 function durationOf(job: ListedJob, now: number): string {
@@ -212,8 +213,7 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
     } catch (error) {
       return jobPage(c, deps, { problem: problemWith(error) })
     }
-    leaveNote(c, o.note)
-    return c.redirect(o.next, 303)
+    return redirectWithNote(c, o.next, o.note)
   }
 
   return new Hono<Env>()

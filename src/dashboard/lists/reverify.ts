@@ -20,7 +20,7 @@ import { Refusal } from '../page/notice.ts'
 import { card } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { badge, CLASS_NAMES, time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { isActive } from './charts.ts'
 
@@ -171,14 +171,13 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
       } catch (error) {
         return fail(c, problemWith(error))
       }
-      leaveNote(c, note)
-      return c.redirect(`/lists/${idOf(c)}`, 303)
+      return redirectWithNote(c, `/lists/${idOf(c)}`, note)
     }
 
   const create = async (c: Context<Env>, how: typeof createRun): Promise<Response> => {
     const sent = await sentForm(c)
     try {
-      return c.redirect(await how(c, sent), 303)
+      return await how(c, sent)
     } catch (error) {
       return fail(c, problemWith(error))
     }
@@ -198,23 +197,21 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
     .post('/lists/:id/schedule/delete', changeSchedule({ method: 'DELETE' }, 'Schedule deleted.'))
 }
 
-/** Creates a list; returns the path of its page. */
-async function createRun(c: Context<Env>, sent: SubmittedForm): Promise<string> {
+/** Creates a list and opens its page. */
+async function createRun(c: Context<Env>, sent: SubmittedForm): Promise<Response> {
   const created = await c.get('api').ask<ReverifyJob>(`/v1/jobs/${idOf(c)}/reverify`, {
     body: selectionIn(sent, 'selected'),
     once: readNonce(sent),
   })
-  leaveNote(c, 'Re-verification started.')
-  return `/lists/${created.job_id}`
+  return redirectWithNote(c, `/lists/${created.job_id}`, 'Re-verification started.')
 }
 
-/** Creates a schedule; returns the path of the page of its list. */
-async function createSchedule(c: Context<Env>, sent: SubmittedForm): Promise<string> {
+/** Creates a schedule and opens the page of its list. */
+async function createSchedule(c: Context<Env>, sent: SubmittedForm): Promise<Response> {
   const every_days = Number(sent.text('every_days'))
   const body = { job_id: c.req.param('id'), every_days, ...selectionIn(sent, 'scheduled') }
   await c.get('api').ask('/v1/schedules', { body, once: readNonce(sent) })
-  leaveNote(c, 'Schedule created.')
-  return `/lists/${idOf(c)}`
+  return redirectWithNote(c, `/lists/${idOf(c)}`, 'Schedule created.')
 }
 
 const selectionIn = ({ text }: SubmittedForm, name: string) =>

@@ -189,13 +189,11 @@ function newListPage(
     return page(c, { title, body: notice('info', missingScope(c)) })
   const { problem, preview, rows } = draft
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', problem.message)}
     ${preview !== undefined && !rows ? notice('info', FILE_AGAIN) : NOTHING}
     ${listForm(c, random, draft)}`
-  const status = (problem?.status ?? 200) as ContentfulStatusCode
   const back = { href: '/lists', label: 'Lists' }
   const intro = 'Nothing is verified or charged until you start the list.'
-  return page(c, { title, back, intro, body, scripts: ['upload.js'], status })
+  return page(c, { title, back, intro, body, scripts: ['upload.js'], problem })
 }
 
 const FILE_AGAIN = 'This is the preview of your list. To start it, choose the file again.'

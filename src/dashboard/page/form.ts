@@ -126,6 +126,18 @@ export async function sentForm(c: Context<Env>): Promise<SubmittedForm> {
   return { all, raw, text: name => raw(name).trim() }
 }
 
+/** The parameters of a filter form that are set, by their names. */
+export type QueryFilter<Name extends string> = Readonly<Partial<Record<Name, string>>>
+
+/** Reads a filter form from the query. An empty field is left out. */
+export function readFilter<Name extends string>(
+  { req }: Context<Env>,
+  names: readonly Name[],
+): QueryFilter<Name> {
+  const all = names.map(name => [name, req.query(name)?.trim() ?? ''] as const)
+  return Object.fromEntries(all.filter(([, value]) => value !== '')) as QueryFilter<Name>
+}
+
 /** Returns the client error (4xx) to show at the form; rethrows any other error. */
 export function problemWith(error: unknown): ApiProblem {
   if (!(error instanceof ApiProblem) || error.status >= 500) throw error
@@ -143,11 +155,8 @@ const FORM_TEXTS: Partial<Record<ErrorBody['code'], string>> = {
     'This form was already sent with different content. Send it again to create another one.',
 }
 
-/** Returns the text of an API error with the label of the form in place of the name of the field. */
-export const withLabel = (
-  { message }: ApiProblem,
-  labels: Readonly<Record<string, string>>,
-): string =>
+/** Returns the text of an error with the label of the form in place of the name of the field. */
+export const withLabel = ({ message }: Error, labels: Readonly<Record<string, string>>): string =>
   message.replace(/^"(\w+)(?:\[\d+\])?"/, (match, name) =>
     Object.hasOwn(labels, name) ? `"${labels[name]}"` : match,
   )

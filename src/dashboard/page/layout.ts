@@ -4,13 +4,15 @@ import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { permits } from '../../accounts/key-rights.ts'
 import { formatPlan } from '../../platform/text.ts'
+import type { ApiProblem } from '../api.ts'
 import { assetPath } from '../asset.ts'
 import type { Alerts, Env, SignedIn } from '../deps.ts'
 import { takeNote } from '../session/cookie.ts'
 import { CSRF_FIELD } from '../session/csrf.ts'
+import { withLabel } from './form.ts'
 import { type Html, NOTHING } from './html.ts'
 import { type IconName, icon } from './icon.ts'
-import { notice } from './notice.ts'
+import { notice, type Refusal } from './notice.ts'
 
 type Page = {
   readonly title: string
@@ -27,9 +29,28 @@ type Page = {
   readonly scripts?: readonly string[]
   /** Stylesheets of `browser/` to load in addition to `style.css`. */
   readonly styles?: readonly string[]
-  readonly status?: ContentfulStatusCode
+  /** Defaults to the status of `problem`, else 200. */
+  readonly status?: ContentfulStatusCode | undefined
+  /** Why a form of the page was refused, shown above the body. */
+  readonly problem?: Problem | undefined
+  /** The labels of that form by API field, for the text of `problem`. */
+  readonly labels?: Readonly<Record<string, string>>
   /** False hides the alerts, as on a page with a secret that is shown once. */
   readonly hasAlerts?: boolean
+}
+
+/** An error of the API or of the dashboard, or a sentence about what was entered (400). */
+type Problem = ApiProblem | Refusal | string
+
+const problemNotice = ({ problem, labels = {} }: Page): Html => {
+  if (problem === undefined) return NOTHING
+  return notice('bad', typeof problem === 'string' ? problem : withLabel(problem, labels))
+}
+
+function statusOf({ status, problem }: Page): ContentfulStatusCode {
+  if (status !== undefined) return status
+  if (problem === undefined) return 200
+  return typeof problem === 'string' ? 400 : (problem.status as ContentfulStatusCode)
 }
 
 /** Renders a page for a signed-in user. */
@@ -45,9 +66,9 @@ export async function page(c: Context<Env>, o: Page): Promise<Response> {
     <main id="main" tabindex="-1">
       ${head(o)}
       <div id="notes" aria-live="polite">${note === null ? NOTHING : notice('ok', note)}</div>
-      ${o.hasAlerts === false ? NOTHING : html`<div class="alerts">${alerts.notices}</div>`} ${o.body}
+      ${o.hasAlerts === false ? NOTHING : html`<div class="alerts">${alerts.notices}</div>`} ${problemNotice(o)} ${o.body}
     </main>`
-  return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), o.status ?? 200)
+  return c.html(document(c, { ...o, body: frame, csrf: user.csrf }), statusOf(o))
 }
 
 export const BRAND: Html = html`<a class="brand" href="/"><span>${icon('mail-check')}</span>ev</a>`
@@ -75,9 +96,9 @@ export function barePage(c: Context<Env>, o: Page): Response | Promise<Response>
     <main id="main" class="bare">
       <div class="brand"><span>${icon('mail-check')}</span>ev</div>
       <h1>${o.title}</h1>
-      ${o.body}
+      ${problemNotice(o)} ${o.body}
     </main>`
-  return c.html(document(c, { ...o, body, csrf: null }), o.status ?? 200)
+  return c.html(document(c, { ...o, body, csrf: null }), statusOf(o))
 }
 
 /** Renders a page of the documentation, for visitors and signed-in users; `nav` is its sidebar. */

@@ -7,7 +7,7 @@ import { TONE_ICONS, type Tone } from './text.ts'
  * The parts that all pages use. The style of each is in `browser/css/`, the colors in `tokens.css`.
  *
  * - `page()` (layout.ts): title, `back` link, `intro` sentence, `actions` with one `.primary`.
- * - `card()`, `tiles()`, `facts()`, `items()`, `chips()`: here.
+ * - `card()`, `tiles()`, `facts()`, `items()`, `chips()`, `pageLinks()`: here.
  * - `table()` (table.ts): becomes a card for each row on a phone.
  * - `badge()`, `statusBadge()`, `time()`, `ago()`, `CLASS_NAMES` (text.ts).
  * - `notice()`, `empty()`, `reasonWord()` (notice.ts); `donut()`, `bars()` (chart.ts).
@@ -94,6 +94,23 @@ export const segment = (label: string, choices: readonly Choice[]): Html => html
     one =>
       html`<a href="${one.href}" ${one.isCurrent ? html`aria-current="page"` : NOTHING}>${one.label}</a>`,
   )}</nav>`
+
+type Pages = {
+  /** Of the page that is shown; undefined on the first one. */
+  readonly cursor: string | undefined
+  /** Null on the last page. */
+  readonly next: string | null
+  /** Returns the URL of a page; null is the first one. */
+  readonly urlAt: (cursor: string | null) => string
+  readonly older?: string
+}
+
+/** Renders the links to the first and to the next page of entries, newest first. */
+export const pageLinks = ({ cursor, next, urlAt, older = 'Older' }: Pages): Html => html`
+  <nav class="actions pages" aria-label="Pages">
+    ${cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
+    ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${older}</a>`}
+  </nav>`
 
 /** Renders the primary action of a page as a link. */
 export const primaryLink = (href: string, label: string, name?: IconName): Html =>

@@ -9,7 +9,7 @@ import type { DashboardDeps, Env } from '../deps.ts'
 import { field, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { barePage } from '../page/layout.ts'
-import { notice, Refusal } from '../page/notice.ts'
+import { Refusal } from '../page/notice.ts'
 import { checkSameSite, shortForms } from '../session/csrf.ts'
 import { continueSignIn } from '../session/sign-in.ts'
 
@@ -71,7 +71,6 @@ async function invitationPage(
     ? html`Set a new password for the account <b>${account?.name}</b>. It ends your sessions.`
     : html`You are invited to the account <b>${account?.name}</b> as ${person.role}. Set a password to join.`
   const body = html`
-    ${fault === undefined ? NOTHING : notice('bad', fault)}
     <p>${purpose}</p>
     ${identityProvider === null ? NOTHING : providerLink(c, identityProvider)}
     <form method="post" action="${c.req.path}">
@@ -80,11 +79,7 @@ async function invitationPage(
       ${newPasswordFields()}
       <button class="primary">Set the password and sign in</button>
     </form>`
-  return barePage(c, {
-    title: `Welcome, ${person.name}`,
-    body,
-    status: fault === undefined ? 200 : 400,
-  })
+  return barePage(c, { title: `Welcome, ${person.name}`, body, problem: fault })
 }
 
 const providerLink = (c: Context<Env>, { name }: IdentityProvider): Html => html`

@@ -1,6 +1,5 @@
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { exceedingRights } from '../../accounts/key-rights.ts'
 import { ROLES, type Role, roleRights } from '../../accounts/people/role.ts'
 import type { Person, PersonLink, PersonList } from '../../client/types.ts'
@@ -16,15 +15,14 @@ import {
   type SubmittedForm,
   select,
   sentForm,
-  withLabel,
 } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { notice, Refusal } from '../page/notice.ts'
+import { Refusal } from '../page/notice.ts'
 import { card } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, capitalize, copyable, statusBadge, time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { findReauthenticationFault, reauthenticationField } from '../session/reauthenticate.ts'
 import { may } from '../session/signed-in.ts'
 
@@ -71,8 +69,7 @@ function personRoutes(deps: DashboardDeps): Hono<Env> {
         .ask(pathOf(person), { method: 'PATCH', body })
         .catch(problemWith)
       if (changed instanceof ApiProblem) return personPage(c, deps, person, changed)
-      leaveNote(c, 'Person updated. A new role applies at once.')
-      return c.redirect('/people', 303)
+      return redirectWithNote(c, '/people', 'Person updated. A new role applies at once.')
     })
     .post('/people/:id/link', async c => {
       const person = await personOf(c)
@@ -96,8 +93,7 @@ function personRoutes(deps: DashboardDeps): Hono<Env> {
         .ask(`${pathOf(person)}/two-factor`, { method: 'DELETE' })
         .catch(problemWith)
       if (reset instanceof ApiProblem) return personPage(c, deps, person, reset)
-      leaveNote(c, `Second factor of ${person.name} removed.`)
-      return c.redirect('/people', 303)
+      return redirectWithNote(c, '/people', `Second factor of ${person.name} removed.`)
     })
     .post('/people/:id/remove', async c => {
       const person = await personOf(c)
@@ -106,8 +102,7 @@ function personRoutes(deps: DashboardDeps): Hono<Env> {
         .ask(pathOf(person), { method: 'DELETE' })
         .catch(problemWith)
       if (removed instanceof ApiProblem) return personPage(c, deps, person, removed)
-      leaveNote(c, `${person.name} removed. The sessions have ended.`)
-      return c.redirect('/people', 303)
+      return redirectWithNote(c, '/people', `${person.name} removed. The sessions have ended.`)
     })
 }
 
@@ -143,7 +138,6 @@ async function peoplePage(
     title: 'People',
     intro: 'People sign in with a password. Programs use API keys.',
     body: html`
-      ${draft === undefined ? NOTHING : notice('bad', withLabel(draft.problem, LABELS))}
       ${people.length === 0 ? html`<p role="status">No people yet.</p>` : personTable(c, people, mayInvite)}
       ${
         mayInvite
@@ -153,7 +147,8 @@ async function peoplePage(
             })
           : html`<p><small>To invite people, you need the scope "people:write", which admins have.</small></p>`
       }`,
-    status: (draft?.problem.status ?? 200) as ContentfulStatusCode,
+    problem: draft?.problem,
+    labels: LABELS,
   })
 }
 
@@ -237,7 +232,6 @@ function personPage(
   person: Person,
   problem?: ApiProblem | string,
 ): Promise<Response> {
-  const sentence = problem instanceof ApiProblem ? withLabel(problem, LABELS) : problem
   const isOwn = person.id === c.get('user').keyId
   const choices = roleChoices(c, person.role)
   return page(c, {
@@ -245,7 +239,6 @@ function personPage(
     back: PEOPLE,
     intro: html`${person.email} · ${person.role} · ${person.joined ? html`last signed in ${ago(person.last_signed_in_at, 'never')}` : 'invited'}`,
     body: html`
-      ${sentence === undefined ? NOTHING : notice('bad', sentence)}
       ${card({
         title: 'Settings',
         body: form(
@@ -266,13 +259,9 @@ function personPage(
         })}
         ${person.two_factor ? twoFactorCard(c, deps, person) : NOTHING} ${isOwn ? NOTHING : removalCard(c, person)}
       </div>`,
-    status: statusOf(problem),
+    problem,
+    labels: LABELS,
   })
-}
-
-function statusOf(problem: ApiProblem | string | undefined): ContentfulStatusCode {
-  if (problem instanceof ApiProblem) return problem.status as ContentfulStatusCode
-  return problem === undefined ? 200 : 400
 }
 
 const twoFactorCard = (c: Context<Env>, deps: DashboardDeps, { id, name }: Person): Html =>

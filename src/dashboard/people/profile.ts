@@ -17,10 +17,10 @@ import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, field, form, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { notice, Refusal } from '../page/notice.ts'
+import { Refusal } from '../page/notice.ts'
 import { card, primaryLink } from '../page/parts.ts'
 import { copyable } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { requireProvider, startOidc } from '../session/oidc.ts'
 import { currentPassword, findPasswordRefusal } from '../session/reauthenticate.ts'
 import { sessionOrigin } from '../session/signed-in.ts'
@@ -41,8 +41,7 @@ export function profileRoutes(deps: DashboardDeps): Hono<Env> {
       const passwordHash = await deps.passwords.hash(password)
       const keepSession = c.get('user').sessionId
       await changePassword(withOrigin(c, deps), { person, passwordHash, keepSession })
-      leaveNote(c, 'Password changed. Your other sessions have ended.')
-      return c.redirect('/profile', 303)
+      return redirectWithNote(c, '/profile', 'Password changed. Your other sessions have ended.')
     })
   router.route('/', secondFactorRoutes(deps))
   router.route('/', identityRoutes(deps))
@@ -79,8 +78,7 @@ function secondFactorRoutes(deps: DashboardDeps): Hono<Env> {
       if (fault !== null) return profilePage(c, deps, fault)
       if (c.get('user').isTwoFactorRequired) return profilePage(c, deps, REQUIRED)
       await disableTotp(withOrigin(c, deps), personOf(c))
-      leaveNote(c, 'Second factor removed.')
-      return c.redirect('/profile', 303)
+      return redirectWithNote(c, '/profile', 'Second factor removed.')
     })
     .post('/profile/recovery-codes', async c => {
       const fault = await findRefusal(c, deps)
@@ -106,8 +104,11 @@ function identityRoutes(deps: DashboardDeps): Hono<Env> {
       if (fault !== null) return profilePage(c, deps, fault)
       const keepSession = c.get('user').sessionId
       await unlinkIdentity(withOrigin(c, deps), { person: personOf(c), keepSession })
-      leaveNote(c, 'Sign in with your password from now on. Your other sessions have ended.')
-      return c.redirect('/profile', 303)
+      return redirectWithNote(
+        c,
+        '/profile',
+        'Sign in with your password from now on. Your other sessions have ended.',
+      )
     })
 }
 
@@ -139,11 +140,10 @@ async function profilePage(
     title: 'Your sign-in',
     intro: `${person.name}, ${person.email}, ${person.role} of this account.`,
     body: html`
-      ${fault === undefined ? NOTHING : notice('bad', fault)}
       <div class="grid">
         ${passwordCard(c, person)} ${secondFactorCard(c, person, codesLeft)} ${identityCard(c, person, identityProvider)}
       </div>`,
-    status: fault === undefined ? 200 : 400,
+    problem: fault,
   })
 }
 
@@ -255,7 +255,6 @@ function setupPage(
     back: { href: '/profile', label: 'Your sign-in' },
     hasAlerts: false,
     body: html`
-      ${fault === undefined ? NOTHING : notice('bad', fault)}
       <div class="card">
         ${c.get('user').lacksSecondFactor ? html`<p>Your account requires a second factor. Set it up to continue.</p>` : NOTHING}
         <p>Scan the code with an authenticator app, or enter the key in the app.</p>
@@ -271,7 +270,7 @@ function setupPage(
             <button class="primary">Enable</button>`,
         )}
       </div>`,
-    status: fault === undefined ? 200 : 400,
+    problem: fault,
   })
 }
 

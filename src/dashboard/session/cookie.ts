@@ -49,9 +49,10 @@ const LAX = { path: '/', secure: true, httpOnly: true, sameSite: 'Lax' } as cons
 
 const NOTE = '__Host-ev_note'
 
-/** Stores a flash message for the next page. */
-export function leaveNote(c: Context<Env>, sentence: string): void {
-  setCookie(c, NOTE, sentence, { ...HARD, maxAge: NOTE_S })
+/** Opens a page after a change; `note` is a flash message that says what was done. */
+export function redirectWithNote(c: Context<Env>, path: string, note: string): Response {
+  setCookie(c, NOTE, note, { ...HARD, maxAge: NOTE_S })
+  return c.redirect(path, 303)
 }
 
 /** Returns and clears the flash message; null if there is none. */

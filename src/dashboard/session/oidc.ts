@@ -24,8 +24,8 @@ import { sanitizeText } from '../../platform/text.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { sentForm } from '../page/form.ts'
 import { barePage } from '../page/layout.ts'
-import { notice, Refusal } from '../page/notice.ts'
-import { keepOidcState, leaveNote, takeOidcState } from './cookie.ts'
+import { Refusal } from '../page/notice.ts'
+import { keepOidcState, redirectWithNote, takeOidcState } from './cookie.ts'
 import { checkSameSite, isOwnNavigation, shortForms } from './csrf.ts'
 import { auditRefusal, limit, OIDC_START, ownPath, signInPage } from './sign-in.ts'
 import { startSession } from './start-session.ts'
@@ -189,8 +189,11 @@ async function useIdentity(
   if (intent.kind === 'link') {
     const linked = await linkIdentity(services, { ...input, ...intent })
     if (linked.kind === 'refused') return explain(deps, linked, input)
-    leaveNote(c, `You can now sign in with ${requireProvider(deps).name}.`)
-    return c.redirect('/profile', 303)
+    return redirectWithNote(
+      c,
+      '/profile',
+      `You can now sign in with ${requireProvider(deps).name}.`,
+    )
   }
   const invited = await findInvitedPerson(deps, intent.token)
   if (invited === null) return explain(deps, NOT_INVITED, input)
@@ -323,6 +326,6 @@ function failPage(
 ): Response | Promise<Response> {
   if (intent.kind === 'sign_in') return signInPage(c, deps, { next, refusal: sentence, status })
   const back = intent.kind === 'link' ? '/profile' : `/invitation/${intent.token}`
-  const body = html`${notice('bad', sentence)} <p><a class="button" href="${back}">Back</a></p>`
-  return barePage(c, { title: 'Nothing was changed', body, status })
+  const body = html`<p><a class="button" href="${back}">Back</a></p>`
+  return barePage(c, { title: 'Nothing was changed', body, problem: sentence, status })
 }

@@ -5,13 +5,13 @@ import { SECOND } from '../../platform/clock.ts'
 import { startLoop } from '../../platform/loop.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { confirmed, sentForm } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import type { Html } from '../page/html.ts'
 import { page } from '../page/layout.ts'
-import { notice, Refusal } from '../page/notice.ts'
+import { Refusal } from '../page/notice.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge } from '../page/text.ts'
 import { DASHBOARD_LOG } from '../telemetry.ts'
-import { leaveNote } from './cookie.ts'
+import { redirectWithNote } from './cookie.ts'
 import { findReauthenticationFault, reauthenticationField } from './reauthenticate.ts'
 import { endSession, may, userOf } from './signed-in.ts'
 
@@ -34,8 +34,7 @@ export function sessionRoutes(deps: DashboardDeps): Hono<Env> {
       const fault = await findReauthenticationFault(c, deps, await sentForm(c))
       if (fault !== null) return sessionsPage(c, deps, sessions, fault)
       if (!(await endSession(c, deps, id))) throw notFound()
-      leaveNote(c, 'Session ended.')
-      return c.redirect('/sessions', 303)
+      return redirectWithNote(c, '/sessions', 'Session ended.')
     })
 }
 
@@ -53,9 +52,8 @@ const sessionsPage = (
   page(c, {
     title: 'Sessions',
     intro: INTRO,
-    body: html`
-      ${fault === undefined ? NOTHING : notice('bad', fault)} ${sessionTable(c, deps, sessions)}`,
-    status: fault === undefined ? 200 : 400,
+    body: sessionTable(c, deps, sessions),
+    problem: fault,
   })
 
 const sessionTable = (c: Context<Env>, deps: DashboardDeps, rows: readonly ListedSession[]): Html =>

@@ -190,9 +190,7 @@ type CodeForm = {
 }
 
 function codePage(c: Context<Env>, { next, pending, refusal, limited }: CodeForm) {
-  const problem = refusal ?? limited
   const body = html`
-    ${problem === undefined ? NOTHING : notice('bad', problem)}
     <form method="post" action="/sign-in/code">
       <input type="hidden" name="next" value="${next}" />
       <input type="hidden" name="pending" value="${pending}" />
@@ -207,7 +205,7 @@ function codePage(c: Context<Env>, { next, pending, refusal, limited }: CodeForm
     </form>
     <p><small>Lost your phone and your recovery codes? An admin of the account can remove the second factor.</small></p>`
   const status = limited !== undefined ? 429 : refusal !== undefined ? 401 : 200
-  return barePage(c, { title: 'Second factor', body, status })
+  return barePage(c, { title: 'Second factor', body, problem: refusal ?? limited, status })
 }
 
 /** Returns the path to open after sign-in, `/overview` if `next` is not a local path. */
@@ -234,7 +232,7 @@ export async function signInPage(
 ) {
   const hasPeople = await arePeopleInvited(database.reader)
   const body = html`
-    ${o.refusal ? notice('bad', o.refusal) : NOTHING} ${isStored(c, settings.baseUrl) ? NOTHING : notStored()}
+    ${isStored(c, settings.baseUrl) ? NOTHING : notStored()}
     ${hasPeople && identityProvider !== null ? oidcLink(identityProvider, o) : NOTHING}
     ${hasPeople ? personForm(o) : keyForm(o)}
     ${
@@ -242,7 +240,7 @@ export async function signInPage(
         ? html`<details ${o.isKey ? html`open` : NOTHING}><summary>Sign in with an API key</summary>${keyForm(o)}</details>`
         : html`<p><small>No key yet? The first start of <code>ev serve</code> prints one. To create another, run <code>ev keys create --name NAME</code>.</small></p>`
     }`
-  return barePage(c, { title: 'Sign in', body, ...(o.status && { status: o.status }) })
+  return barePage(c, { title: 'Sign in', body, problem: o.refusal ?? undefined, status: o.status })
 }
 
 const oidcLink = ({ name }: IdentityProvider, { next }: SignIn): Html => html`

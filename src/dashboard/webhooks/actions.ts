@@ -17,7 +17,7 @@ import type { Html } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { endpointPage } from './endpoint.ts'
 import { bodyOf, draftOf, headersOf } from './endpoint-form.ts'
@@ -37,15 +37,17 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       } catch (error) {
         return endpointPage(c, deps, id, { draft, problem: problemWith(error) })
       }
-      leaveNote(c, 'Webhook updated.')
-      return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
+      return redirectWithNote(c, `/webhooks/${encodeURIComponent(id)}`, 'Webhook updated.')
     })
     .post('/webhooks/:id/switch', async c => {
       const id = c.req.param('id')
       const active = (await sentForm(c)).text('active') === 'true'
       await c.get('api').ask(pathOf(id), { method: 'PATCH', body: { active } })
-      leaveNote(c, active ? ENABLED : 'Webhook disabled. No events are sent to it.')
-      return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
+      return redirectWithNote(
+        c,
+        `/webhooks/${encodeURIComponent(id)}`,
+        active ? ENABLED : 'Webhook disabled. No events are sent to it.',
+      )
     })
     .post('/webhooks/:id/test', async c => {
       const id = c.req.param('id')
@@ -76,13 +78,11 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       const id = c.req.param('id')
       const body = { since: parseTime((await sentForm(c)).text('since')) }
       const { data } = await c.get('api').ask<Recovered>(`${pathOf(id)}/recover`, { body })
-      leaveNote(c, recovered(data.recovered))
-      return c.redirect(`/webhooks/${encodeURIComponent(id)}`, 303)
+      return redirectWithNote(c, `/webhooks/${encodeURIComponent(id)}`, recovered(data.recovered))
     })
     .post('/webhooks/:id/delete', async c => {
       await c.get('api').ask(pathOf(c.req.param('id')), { method: 'DELETE' })
-      leaveNote(c, 'Webhook deleted.')
-      return c.redirect('/webhooks', 303)
+      return redirectWithNote(c, '/webhooks', 'Webhook deleted.')
     })
 }
 

@@ -5,7 +5,7 @@ import { DAY, HOUR, SECOND } from '../../platform/clock.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import type { ApiProblem } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { confirmed, field, form, nonceField, select, withLabel } from '../page/form.ts'
+import { confirmed, field, form, nonceField, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -91,13 +91,13 @@ export async function endpointPage(
     ...(webhook.description === null ? {} : { intro: webhook.url }),
     actions: mayWrite ? buttons(c, webhook) : readOnlyNote(c, 'webhooks:write'),
     body: html`
-      ${rejection === undefined ? NOTHING : notice('bad', withLabel(rejection.problem, LABELS))}
       ${notice(status.tone, status.text)}
       <div id="tested" aria-live="polite">${await tested(c, id)}</div>
       ${successCard(webhook)}
       ${await logSection(c, webhook)}
       ${mayWrite ? await settings(c, deps, webhook, rejection) : NOTHING}`,
-    ...(rejection && { status: rejection.problem.status as 400 }),
+    problem: rejection?.problem,
+    labels: LABELS,
   })
 }
 

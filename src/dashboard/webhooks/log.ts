@@ -6,9 +6,10 @@ import { formatDuration } from '../../platform/format.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import { queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { field, select } from '../page/form.ts'
+import { field, type QueryFilter, readFilter, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
+import { pageLinks } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, statusBadge, type Tone, time } from '../page/text.ts'
 
@@ -17,7 +18,7 @@ export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
 
 /** Renders the deliveries of an endpoint with their filter form. */
 export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html> {
-  const filter = filterOf(c)
+  const filter = readFilter(c, FILTERS)
   const path = `/webhooks/${id}`
   return html`
     <section>
@@ -39,7 +40,7 @@ export const isForLog = (c: Context<Env>) =>
 
 /** Renders only the log; 204 if it is unchanged, so the page is not redrawn while it is read. */
 export async function logPart(c: Context<Env>, id: string): Promise<Response> {
-  const filter = filterOf(c)
+  const filter = readFilter(c, FILTERS)
   const deliveries = await deliveriesOf(c, id, filter)
   if (c.req.query('seen') === versionOf(deliveries)) return c.body(null, 204)
   return part(c, log(id, filter, deliveries))
@@ -51,18 +52,9 @@ export const CHANGED = 'log-changed'
 /** No settle delay, during which times would be shown in UTC. */
 export const SWAP = 'outerHTML settle:0ms'
 
-type Filter = Readonly<Partial<Record<'status' | 'event' | 'search' | 'cursor', string>>>
+const FILTERS = ['status', 'event', 'search', 'cursor'] as const
 
-function filterOf({ req }: Context<Env>): Filter {
-  const read = (name: string) => req.query(name) || undefined
-  const all = {
-    status: read('status'),
-    event: read('event'),
-    search: read('search'),
-    cursor: read('cursor'),
-  }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
-}
+type Filter = QueryFilter<(typeof FILTERS)[number]>
 
 const deliveriesOf = async (c: Context<Env>, id: string, query: Filter) =>
   (await c.get('api').ask<DeliveryPage>(`${pathOf(id)}/deliveries`, { query })).data
@@ -75,10 +67,11 @@ function log(id: string, filter: Filter, deliveries: Deliveries): Html {
   return html`
     <div id="log" hx-get="/webhooks/${id}${query}" hx-trigger="${triggerOf(items)}" hx-swap="${SWAP}">
       ${items.length === 0 ? noDeliveries(filter) : deliveriesTable(id, items)}
-      <p class="actions">
-        ${filter.cursor === undefined ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: null })}">Newest</a>`}
-        ${next === null ? NOTHING : html`<a class="button" href="/webhooks/${id}${queryOf({ ...filter, cursor: next })}">Older</a>`}
-      </p>
+      ${pageLinks({
+        cursor: filter.cursor,
+        next,
+        urlAt: cursor => `/webhooks/${id}${queryOf({ ...filter, cursor })}`,
+      })}
     </div>`
 }
 
@@ -90,10 +83,12 @@ const triggerOf = (items: readonly Delivery[]) =>
 export const isPending = ({ status, next_attempt_at: next }: Delivery) =>
   next !== null && (status === 'pending' || status === 'retry_scheduled')
 
-function versionOf({ items, next_cursor }: Deliveries): string {
-  const text = JSON.stringify([next_cursor, items.map(one => [one.id, one.status, one.attempt])])
-  return createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
-}
+const versionOf = ({ items, next_cursor }: Deliveries): string =>
+  hashVersion([next_cursor, items.map(one => [one.id, one.status, one.attempt])])
+
+/** Returns a hash of what a part of the page shows: the browser requests only another version. */
+export const hashVersion = (shown: unknown): string =>
+  createHash('sha256').update(JSON.stringify(shown)).digest('hex').slice(0, VERSION_LENGTH)
 
 const VERSION_LENGTH = 16
 

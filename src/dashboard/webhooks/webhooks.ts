@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type {
@@ -14,21 +13,21 @@ import type {
 import { formatDuration } from '../../platform/format.ts'
 import { type ApiProblem, queryOf } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
-import { form, nonceField, problemWith, readNonce, sentForm, withLabel } from '../page/form.ts'
+import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
 import { facts, primaryLink } from '../page/parts.ts'
 import { table } from '../page/table.ts'
 import { ago, codeBlock, time } from '../page/text.ts'
-import { leaveNote } from '../session/cookie.ts'
+import { redirectWithNote } from '../session/cookie.ts'
 import { explainMissingScope, may, readOnlyNote } from '../session/signed-in.ts'
 import { actionRoutes } from './actions.ts'
 import { endpointRoutes, renderBadge } from './endpoint.ts'
 import { bodyOf, type Draft, draftOf, endpointFields, headersOf, LABELS } from './endpoint-form.ts'
 import { formatResponse, secretPage, successCell } from './endpoint-parts.ts'
 import { eventTypesPage } from './event-types.ts'
-import { isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
+import { hashVersion, isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
 
 /** Routes of webhooks: endpoints, their settings and deliveries. */
 export function webhooksRoutes(deps: DashboardDeps): Hono<Env> {
@@ -160,12 +159,12 @@ async function formPage(
     title,
     back,
     body: html`
-      ${problem === undefined ? NOTHING : notice('bad', withLabel(problem, LABELS))}
       <div class="card">
         ${form(c, '/webhooks', html`${nonceField(random, { once, problem })} ${fields} <button class="primary">Create webhook</button>`)}
         <p><small>The signing secret is shown once, on the next page.</small></p>
       </div>`,
-    ...(problem && { status: problem.status as 400 }),
+    problem,
+    labels: LABELS,
   })
 }
 
@@ -187,10 +186,10 @@ function deliveryRoutes(): Hono<Env> {
     .post('/webhooks/:id/deliveries/:delivery/retry', async c => {
       const { id, delivery } = c.req.param()
       await c.get('api').ask(`${deliveryPath(id, delivery)}/retry`, { method: 'POST' })
-      leaveNote(c, 'Resending with six new attempts.')
-      return c.redirect(
+      return redirectWithNote(
+        c,
         `/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(delivery)}`,
-        303,
+        'Resending with six new attempts.',
       )
     })
 }
@@ -240,12 +239,8 @@ function history(c: Context<Env>, detail: DeliveryDetail): Html {
     </div>`
 }
 
-function versionOf({ status, attempt, attempts, next_attempt_at }: DeliveryDetail): string {
-  const text = JSON.stringify([status, attempt, attempts.at(-1)?.number, next_attempt_at])
-  return createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
-}
-
-const VERSION_LENGTH = 16
+const versionOf = ({ status, attempt, attempts, next_attempt_at }: DeliveryDetail): string =>
+  hashVersion([status, attempt, attempts.at(-1)?.number, next_attempt_at])
 
 const attempts = (path: string, detail: DeliveryDetail, shown: DeliveryAttempt): Html =>
   table({
