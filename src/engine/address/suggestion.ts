@@ -5,7 +5,13 @@ import { replaceLookAlikes } from './look-alikes.ts'
 import { isListed, REAL_PROVIDERS } from './name-list.ts'
 import { findAddresses } from './several.ts'
 import { domainNamed, guessedTypo, isImitation, knownProviderDomains, listedTypo } from './typo.ts'
-import { correctedTld, correctedTldPair, hasRegisteredTld, isPair } from './typo-tld.ts'
+import {
+  correctedTld,
+  correctedTldPair,
+  hasRegisteredTld,
+  isPair,
+  withoutMisplacedDot,
+} from './typo-tld.ts'
 
 /** The domain that was most likely intended. */
 type Suggestion = {
@@ -62,8 +68,13 @@ function withCorrectedTld(name: string): string | null {
     return pair === null ? null : [...labels.slice(0, -2), pair].join('.')
   }
   const ending = labels.pop() ?? ''
-  const intended = correctedTld(ending, labels.length > 1 ? labels.at(-1) : undefined)
-  return intended === null ? null : [...labels, intended].join('.')
+  const before = labels.length > 1 ? labels.at(-1) : undefined
+  const joined = before === undefined ? null : withoutMisplacedDot(before, ending)
+  if (joined !== null) return [...labels.slice(0, -1), joined].join('.')
+  const intended = correctedTld(ending, before)
+  if (intended === null) return null
+  // An ending that is there twice is one: `firm.com.comm`.
+  return (intended === before ? labels : [...labels, intended]).join('.')
 }
 
 /**

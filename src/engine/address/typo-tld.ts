@@ -26,14 +26,14 @@ export function correctedTld(ending: string, before: string | undefined): string
   if (GENERIC.includes(ending)) return ending
   const pair = PAIRS.get(ending)
   if (pair !== undefined) return pair
+  const country = countryOf(before, ending)
+  if (country !== null) return country
   if (BROKEN_COM.test(ending)) return 'com'
   const prefix = GENERIC.find(
     candidate =>
       ending.startsWith(candidate) && ending.length <= candidate.length + TAIL_LENGTH_MAX,
   )
   if (prefix !== undefined) return prefix
-  const country = countryOf(before, ending)
-  if (country !== null) return country
   if (ending.length === 1) {
     return [...GENERIC, ...COUNTRIES].find(candidate => candidate.startsWith(ending)) ?? null
   }
@@ -42,6 +42,12 @@ export function correctedTld(ending: string, before: string | undefined): string
   if (ending.length === 3 && typoDistance(`.${ending}`, '.com') <= 2 * TYPO_COST) return 'com'
   // Country endings are too short to guess, except for a doubled letter.
   return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
+}
+
+/** Returns the ending without its misplaced dot: `co.m` → `com`, `cou.k` → `co.uk`; else null. */
+export function withoutMisplacedDot(before: string, ending: string): string | null {
+  const joined = before + ending
+  return COMMON.has(joined) ? joined : (PAIRS.get(joined) ?? null)
 }
 
 /** Compares countries by how likely they are: `fr` before `fi`, so that `f` means France. */

@@ -30,8 +30,9 @@ export const MULTI_TLD_PROVIDERS: readonly KnownProvider[] = [
     name: 'hotmail',
     ending: 'com',
     endings:
-      `be ca ch co.id co.il co.in co.jp co.kr co.nz co.th co.uk co.za com.ar com.au com.br com.hk
-      com.mx com.tr com.tw cz de dk es fi fr gr hu it jp my nl no ph rs ru se sg`.split(/\s+/),
+      `be ca ch cl co.id co.il co.in co.jp co.kr co.nz co.th co.uk co.za com.ar com.au com.br com.hk
+      com.mx com.tr com.tw com.vn cz de dk es fi fr gr hu it jp lt lv my nl no ph rs ru se sg
+      sk`.split(/\s+/),
     distanceMax: 2.5,
   },
   {
@@ -90,13 +91,18 @@ const OTHER_PROVIDERS: readonly KnownProvider[] = [
     single(domain, distanceMaxFor(domain.split('.', 1)[0] ?? '')),
   ),
   // Only a doubled letter is close enough to these short names.
-  { name: 'aol', ending: 'com', endings: ['co.uk', 'de', 'fr'], distanceMax: 0.75 },
+  {
+    name: 'aol',
+    ending: 'com',
+    endings: 'co.nz co.uk com.ar com.au com.br com.mx de es fr it se'.split(' '),
+    distanceMax: 0.75,
+  },
   {
     name: 'live',
     ending: 'com',
     endings:
-      `at be ca cl cn co.kr co.uk co.za com.ar com.au com.mx com.pt com.sg de dk fr hk ie in it jp
-      nl no ru se`.split(/\s+/),
+      `at be ca cl cn co.jp co.kr co.uk co.za com.ar com.au com.mx com.my com.ph com.pt com.sg de dk
+      fi fr hk ie in it jp nl no ru se`.split(/\s+/),
     distanceMax: 0.75,
   },
   single('msn.com', 0.75),
