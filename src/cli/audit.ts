@@ -2,14 +2,10 @@ import type { Command } from 'commander'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext } from './context.ts'
-import { worksOnService } from './ev-command.ts'
+import { type DataFlags, openBackend, printTable, worksOnData } from './data-command.ts'
 import { parseInteger, parseSince } from './flag-values.ts'
-import { printJson, printMessage, printText, timeText } from './print.ts'
+import { printJson, printMessage, timeText } from './print.ts'
 import { getRemoteAudit, type ListAudit, type OwnedEntry } from './remote/audit.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
-import { table } from './table.ts'
-import { widthOf } from './width.ts'
 
 const EXAMPLES = `
 Examples:
@@ -29,17 +25,13 @@ export function defineAudit(audit: Command, context: CliContext): void {
     .option('--json', 'print JSON: an array of objects')
     .addHelpText('after', EXAMPLES)
     .action(flags => auditCommand(context, flags))
-  addSettings(audit, context, DATA_SETTINGS)
-  worksOnService(audit)
+  worksOnData(audit, context)
 }
 
-type AuditFlags = ServiceFlags & {
-  readonly account?: string
+type AuditFlags = DataFlags & {
   readonly action?: string
   readonly since?: string
   readonly limit?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
 }
 
 const ROWS = 50
@@ -59,22 +51,19 @@ async function auditCommand(context: CliContext, flags: AuditFlags): Promise<voi
       context,
       entries.map(({ account_id, ...entry }) => ({ account_id, ...entry })),
     )
-  } else if (entries.length === 0) {
-    printText(context, 'No entries in the audit log.')
-  } else {
-    context.stdout.write(table(COLUMNS, entries.map(rowOf), widthOf(context, context.stdout)))
-    if (found.length > max) {
-      printMessage(context, 'note', 'Older entries are not shown. To show more, set --limit.')
-    }
+    return
+  }
+  printTable(context, entries, { columns: COLUMNS, rowOf, none: 'No entries in the audit log.' })
+  if (found.length > max) {
+    printMessage(context, 'note', 'Older entries are not shown. To show more, set --limit.')
   }
 }
 
-async function openAudit(context: CliContext, flags: AuditFlags): Promise<ListAudit> {
-  if (flags.service !== undefined) return getRemoteAudit(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { getLocalAudit } = await import('./local/audit.ts')
-  return getLocalAudit(context, config)
-}
+const openAudit = (context: CliContext, flags: DataFlags): Promise<ListAudit> =>
+  openBackend(context, flags, {
+    remote: getRemoteAudit,
+    loadLocal: async () => (await import('./local/audit.ts')).getLocalAudit,
+  })
 
 async function parseAction(value: string | undefined): Promise<OwnedEntry['action'] | undefined> {
   if (value === undefined) return undefined

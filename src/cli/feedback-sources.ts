@@ -1,13 +1,19 @@
 import { text } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { feedbackError } from '../feedback/errors.ts'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import { worksOnService } from './ev-command.ts'
-import { noSuchCommand } from './help.ts'
+import {
+  addListCommand,
+  type DataFlags,
+  openBackend,
+  ownedObject,
+  printTable,
+  worksOnData,
+} from './data-command.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   type CreatedSource,
@@ -15,25 +21,17 @@ import {
   type OwnedSource,
   type SourcesBackend,
 } from './remote/feedback-sources.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
-import { type Column, keyValues, table } from './table.ts'
+import { DATA_SETTINGS } from './settings.ts'
+import { type Column, keyValues } from './table.ts'
 import { widthOf, wrapLines } from './width.ts'
 
-type SourceFlags = ServiceFlags & {
-  readonly account?: string
-  readonly key?: string
-  readonly json?: boolean
-  readonly yes?: boolean
-  readonly [setting: string]: unknown
-}
+type CreateFlags = DataFlags & { readonly key?: string }
 
-async function openSources(context: CliContext, flags: SourceFlags): Promise<SourcesBackend> {
-  if (flags.service !== undefined) return createRemoteSources(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { createLocalSources } = await import('./local/feedback-sources.ts')
-  return createLocalSources(context, config)
-}
+const openSources = (context: CliContext, flags: DataFlags): Promise<SourcesBackend> =>
+  openBackend(context, flags, {
+    remote: createRemoteSources,
+    loadLocal: async () => (await import('./local/feedback-sources.ts')).createLocalSources,
+  })
 
 /** Commands for the URLs to which email providers send events. */
 export function addSources(feedback: Command, context: CliContext): void {
@@ -41,19 +39,13 @@ export function addSources(feedback: Command, context: CliContext): void {
     .command('sources')
     .description('manage the URLs to which email providers send bounces and deliveries')
     .addHelpText('after', SOURCES_EXAMPLES)
-  const list = sources
-    .command('list', { isDefault: true })
-    .description('list feedback sources, oldest first')
-    .allowExcessArguments()
-    .option('--account <account>', 'only sources of this account, by ID or name')
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev feedback sources list\n  ev feedback sources --json')
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, sources)
-      await listSourcesCommand(context, flags)
-    })
-  addSettings(list, context, ['baseUrl', ...DATA_SETTINGS])
-  worksOnService(list)
+  addListCommand(sources, context, {
+    description: 'list feedback sources, oldest first',
+    options: [new Option('--account <account>', 'only sources of this account, by ID or name')],
+    examples: ['ev feedback sources list', 'ev feedback sources --json'],
+    settings: ['baseUrl', ...DATA_SETTINGS],
+    run: flags => listSourcesCommand(context, flags),
+  })
   const create = sources
     .command('create')
     .description('create a feedback source and show its URL')
@@ -63,8 +55,7 @@ export function addSources(feedback: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((provider: string, flags) => createSourceCommand(context, provider, flags))
-  addSettings(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
-  worksOnService(create)
+  worksOnData(create, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
   const remove = sources
     .command('delete')
     .description('delete a feedback source; its feedback is kept')
@@ -72,8 +63,7 @@ export function addSources(feedback: Command, context: CliContext): void {
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev feedback sources delete fbs_4kq2')
     .action((id: string, flags) => deleteSourceCommand(context, id, flags))
-  addSettings(remove, context, DATA_SETTINGS)
-  worksOnService(remove)
+  worksOnData(remove, context)
 }
 
 const SOURCES_EXAMPLES = `
@@ -91,21 +81,18 @@ Examples:
 The key is the ARN of the SNS topic (ses), the verification key of the Event Webhook (sendgrid), or the HTTP webhook
 signing key (mailgun). For postmark and sparkpost, ev creates a password.`
 
-async function listSourcesCommand(context: CliContext, flags: SourceFlags): Promise<void> {
+async function listSourcesCommand(context: CliContext, flags: DataFlags): Promise<void> {
   const sources = await (await openSources(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, sources.map(sourceObject))
-  else if (sources.length === 0) {
-    printText(
-      context,
-      'No feedback sources. To create one, run "ev feedback sources create PROVIDER".',
-    )
-  } else context.stdout.write(table(COLUMNS, sources.map(rowOf), widthOf(context, context.stdout)))
+  if (flags.json) printJson(context, sources.map(ownedObject))
+  else printTable(context, sources, { columns: COLUMNS, rowOf, none: NO_SOURCES })
 }
+
+const NO_SOURCES = 'No feedback sources. To create one, run "ev feedback sources create PROVIDER".'
 
 async function createSourceCommand(
   context: CliContext,
   provider: string,
-  flags: SourceFlags,
+  flags: CreateFlags,
 ): Promise<void> {
   if (!isProviderName(provider)) {
     throw new EvError(
@@ -116,14 +103,14 @@ async function createSourceCommand(
   const backend = await openSources(context, flags)
   const key = flags.key === '-' ? await text(context.stdin) : flags.key
   const created = await backend.create({ provider, key }, flags.account)
-  if (flags.json) printJson(context, sourceObject(created))
+  if (flags.json) printJson(context, ownedObject(created))
   else context.stdout.write(createdText(created, widthOf(context, context.stdout)))
 }
 
 async function deleteSourceCommand(
   context: CliContext,
   id: string,
-  flags: SourceFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const backend = await openSources(context, flags)
   const source = (await backend.list(undefined)).find(one => one.id === id)
@@ -133,8 +120,6 @@ async function deleteSourceCommand(
   await backend.delete(id)
   printText(context, `Deleted feedback source ${id}.`)
 }
-
-const sourceObject = ({ id, account_id, ...rest }: OwnedSource) => ({ id, account_id, ...rest })
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },

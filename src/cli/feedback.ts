@@ -8,12 +8,10 @@ import { EvError, errorMessage } from '../platform/error.ts'
 import { formatNumber, formatPercent, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { type CliContext, inCwd } from './context.ts'
-import { worksOnService } from './ev-command.ts'
+import { type DataFlags, openBackend, worksOnData } from './data-command.ts'
 import { addSources } from './feedback-sources.ts'
 import { printJson, printText } from './print.ts'
 import { createRemoteFeedback, type FeedbackBackend, type Report } from './remote/feedback.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf, wrapLines } from './width.ts'
 
@@ -31,18 +29,11 @@ export function defineFeedback(feedback: Command, context: CliContext): void {
   addSources(feedback, context)
 }
 
-type FeedbackFlags = ServiceFlags & {
-  readonly account?: string
-  readonly json?: boolean
-  readonly [setting: string]: unknown
-}
-
-async function openFeedback(context: CliContext, flags: FeedbackFlags): Promise<FeedbackBackend> {
-  if (flags.service !== undefined) return createRemoteFeedback(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { createLocalFeedback } = await import('./local/feedback.ts')
-  return createLocalFeedback(context, config)
-}
+const openFeedback = (context: CliContext, flags: DataFlags): Promise<FeedbackBackend> =>
+  openBackend(context, flags, {
+    remote: createRemoteFeedback,
+    loadLocal: async () => (await import('./local/feedback.ts')).createLocalFeedback,
+  })
 
 function addImport(feedback: Command, context: CliContext): void {
   const command = feedback
@@ -65,11 +56,10 @@ The format is detected: CSV, NDJSON, an mbox file, or one message. In messages, 
 (RFC 3464, RFC 6533) and abuse reports (RFC 5965). Feedback that was imported before is not counted again.`,
     )
     .action((path: string, flags) => importCommand(context, path, flags))
-  addSettings(command, context, DATA_SETTINGS)
-  worksOnService(command)
+  worksOnData(command, context)
 }
 
-type ImportFlags = FeedbackFlags & { readonly kind?: string }
+type ImportFlags = DataFlags & { readonly kind?: string }
 
 async function importCommand(context: CliContext, path: string, flags: ImportFlags): Promise<void> {
   const kind = parseKind(flags.kind)
@@ -203,11 +193,10 @@ mail then bounced, or rejected an address whose mail arrived. AT LEAST is the lo
 contradicted share.`,
     )
     .action(flags => reportCommand(context, flags))
-  addSettings(command, context, DATA_SETTINGS)
-  worksOnService(command)
+  worksOnData(command, context)
 }
 
-async function reportCommand(context: CliContext, flags: FeedbackFlags): Promise<void> {
+async function reportCommand(context: CliContext, flags: DataFlags): Promise<void> {
   const report = await (await openFeedback(context, flags)).report(flags.account)
   if (flags.json) printJson(context, report)
   else {

@@ -16,9 +16,15 @@ import { isoTime, pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import { worksOnService } from './ev-command.ts'
+import {
+  addListCommand,
+  type DataFlags,
+  openBackend,
+  ownedObject,
+  printTable,
+  worksOnData,
+} from './data-command.ts'
 import { parseExpiry, parseGrace } from './flag-values.ts'
-import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemoteKeys,
@@ -26,10 +32,7 @@ import {
   type KeyWithOwner,
   type OwnedKey,
 } from './remote/keys.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
-import { type Column, table } from './table.ts'
-import { widthOf } from './width.ts'
+import type { Column } from './table.ts'
 
 const EXAMPLES = `
 Examples:
@@ -42,17 +45,11 @@ Examples:
 These commands work while "ev serve" runs; changes take effect within a second. ev shows a key once, when it is created.
 Rotating or revoking a key ends the dashboard sessions that were opened with it.`
 
-type KeyFlags = ServiceFlags & {
-  readonly json?: boolean
-  readonly [setting: string]: unknown
-}
-
-async function openKeys(context: CliContext, flags: KeyFlags): Promise<KeysBackend> {
-  if (flags.service !== undefined) return createRemoteKeys(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { createLocalKeys } = await import('./local/keys.ts')
-  return createLocalKeys(context, config)
-}
+const openKeys = (context: CliContext, flags: DataFlags): Promise<KeysBackend> =>
+  openBackend(context, flags, {
+    remote: createRemoteKeys,
+    loadLocal: async () => (await import('./local/keys.ts')).createLocalKeys,
+  })
 
 export function defineKeys(keys: Command, context: CliContext): void {
   keys.addHelpText('after', EXAMPLES)
@@ -62,34 +59,21 @@ export function defineKeys(keys: Command, context: CliContext): void {
   addRevoke(keys, context)
 }
 
-type ListFlags = KeyFlags & { readonly account?: string }
+const addList = (keys: Command, context: CliContext): void =>
+  addListCommand(keys, context, {
+    description: 'list all keys that are not revoked',
+    options: [new Option('--account <account>', 'only keys of this account, by ID or name')],
+    examples: ['ev keys list', 'ev keys --json'],
+    run: flags => listCommand(context, flags),
+  })
 
-function addList(keys: Command, context: CliContext): void {
-  const list = keys
-    .command('list', { isDefault: true })
-    .description('list all keys that are not revoked')
-    .allowExcessArguments()
-    .option('--account <account>', 'only keys of this account, by ID or name')
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, keys)
-      await listCommand(context, flags)
-    })
-  addSettings(list, context, DATA_SETTINGS)
-  worksOnService(list)
+async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
+  const keys = await (await openKeys(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, keys.map(ownedObject))
+  else printTable(context, keys, { columns: COLUMNS, rowOf, none: NO_KEYS })
 }
 
-async function listCommand(context: CliContext, flags: ListFlags): Promise<void> {
-  const backend = await openKeys(context, flags)
-  const keys = await backend.list(flags.account)
-  if (flags.json) printJson(context, keys.map(keyObject))
-  else if (keys.length === 0) {
-    printText(context, 'No keys. To create one, run "ev keys create --name NAME".')
-  } else context.stdout.write(table(COLUMNS, keys.map(rowOf), widthOf(context, context.stdout)))
-}
-
-const keyObject = ({ id, account_id, ...rest }: OwnedKey) => ({ id, account_id, ...rest })
+const NO_KEYS = 'No keys. To create one, run "ev keys create --name NAME".'
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -114,7 +98,7 @@ const rowOf = (key: OwnedKey): string[] => [
   sanitizeText(key.name),
 ]
 
-type CreateFlags = KeyFlags & {
+type CreateFlags = DataFlags & {
   readonly name: string
   readonly scopes?: string
   readonly publishable?: boolean
@@ -159,8 +143,7 @@ A publishable key (ev_pub_…) may be part of a web page: it can only verify add
 --allow-domain. All requests of a test key (ev_test_…) use the sandbox: they are simulated and cost no credits.`,
     )
     .action(flags => createCommand(context, flags))
-  addSettings(create, context, DATA_SETTINGS)
-  worksOnService(create)
+  worksOnData(create, context)
 }
 
 async function createCommand(context: CliContext, flags: CreateFlags): Promise<void> {
@@ -269,7 +252,7 @@ function limitsText({ allowed_ips, allowed_domains, rate_limit_per_minute, expir
   return limits.map(limit => `; ${limit}`).join('')
 }
 
-type RotateFlags = KeyFlags & { readonly grace?: string }
+type RotateFlags = DataFlags & { readonly grace?: string }
 
 function addRotate(keys: Command, context: CliContext): void {
   const rotate = keys
@@ -283,8 +266,7 @@ function addRotate(keys: Command, context: CliContext): void {
       '\nExamples:\n  ev keys rotate key_4kq2\n  ev keys rotate key_4kq2 --grace 0',
     )
     .action((id: string, flags) => rotateCommand(context, id, flags))
-  addSettings(rotate, context, DATA_SETTINGS)
-  worksOnService(rotate)
+  worksOnData(rotate, context)
 }
 
 async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<void> {
@@ -301,7 +283,7 @@ async function rotateCommand(context: CliContext, id: string, flags: RotateFlags
   }
 }
 
-type RevokeFlags = KeyFlags & { readonly force?: boolean; readonly yes?: boolean }
+type RevokeFlags = DataFlags & { readonly force?: boolean; readonly yes?: boolean }
 
 function addRevoke(keys: Command, context: CliContext): void {
   const revoke = keys
@@ -315,8 +297,7 @@ function addRevoke(keys: Command, context: CliContext): void {
       '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force --yes',
     )
     .action((id: string, flags) => revokeCommand(context, id, flags))
-  addSettings(revoke, context, DATA_SETTINGS)
-  worksOnService(revoke)
+  worksOnData(revoke, context)
 }
 
 async function revokeCommand(context: CliContext, id: string, flags: RevokeFlags): Promise<void> {

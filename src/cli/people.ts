@@ -4,8 +4,14 @@ import { EvError } from '../platform/error.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import { worksOnService } from './ev-command.ts'
-import { noSuchCommand } from './help.ts'
+import {
+  addListCommand,
+  type DataFlags,
+  openBackend,
+  ownedObject,
+  printTable,
+  worksOnData,
+} from './data-command.ts'
 import { parseOnOff } from './on-off.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
@@ -14,10 +20,8 @@ import {
   type PeopleBackend,
   type PersonWithLink,
 } from './remote/people.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
-import { type Column, table } from './table.ts'
-import { widthOf } from './width.ts'
+import { DATA_SETTINGS } from './settings.ts'
+import type { Column } from './table.ts'
 
 const EXAMPLES = `
 Examples:
@@ -44,52 +48,31 @@ export function definePeople(people: Command, context: CliContext): void {
   addRemove(people, context)
 }
 
-type PeopleFlags = ServiceFlags & {
-  readonly account?: string
-  readonly json?: boolean
-  readonly yes?: boolean
-  readonly [setting: string]: unknown
-}
-
-async function openPeople(context: CliContext, flags: PeopleFlags): Promise<PeopleBackend> {
-  if (flags.service !== undefined) return createRemotePeople(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { createLocalPeople } = await import('./local/people.ts')
-  return createLocalPeople(context, config)
-}
+const openPeople = (context: CliContext, flags: DataFlags): Promise<PeopleBackend> =>
+  openBackend(context, flags, {
+    remote: createRemotePeople,
+    loadLocal: async () => (await import('./local/people.ts')).createLocalPeople,
+  })
 
 const ACCOUNT = ['--account <account>', 'account of the person, by ID or name'] as const
 const PERSON = ['<person>', 'ID or email address of the person'] as const
 const LINK_SETTINGS = [...DATA_SETTINGS, 'baseUrl'] as const
 
-function addList(people: Command, context: CliContext): void {
-  const list = people
-    .command('list', { isDefault: true })
-    .description('list people with their roles')
-    .allowExcessArguments()
-    .option('--account <account>', 'only people of this account, by ID or name')
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev people list\n  ev people --json')
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, people)
-      await listCommand(context, flags)
-    })
-  addSettings(list, context, DATA_SETTINGS)
-  worksOnService(list)
+const addList = (people: Command, context: CliContext): void =>
+  addListCommand(people, context, {
+    description: 'list people with their roles',
+    options: [new Option('--account <account>', 'only people of this account, by ID or name')],
+    examples: ['ev people list', 'ev people --json'],
+    run: flags => listCommand(context, flags),
+  })
+
+async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
+  const people = await (await openPeople(context, flags)).list(flags.account)
+  if (flags.json) printJson(context, people.map(ownedObject))
+  else printTable(context, people, { columns: COLUMNS, rowOf, none: NO_PEOPLE })
 }
 
-async function listCommand(context: CliContext, flags: PeopleFlags): Promise<void> {
-  const people = await (await openPeople(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, people.map(personObject))
-  else if (people.length === 0) {
-    printText(
-      context,
-      'No people. To invite one, run "ev people invite --name NAME --email ADDRESS".',
-    )
-  } else {
-    context.stdout.write(table(COLUMNS, people.map(rowOf), widthOf(context, context.stdout)))
-  }
-}
+const NO_PEOPLE = 'No people. To invite one, run "ev people invite --name NAME --email ADDRESS".'
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -116,13 +99,11 @@ function signedInText({ joined, last_signed_in_at: at }: OwnedPerson): string {
   return at === null ? '–' : timeText(Date.parse(at))
 }
 
-const personObject = ({ id, account_id, ...rest }: OwnedPerson) => ({ id, account_id, ...rest })
-
 /** Returns the person with that ID or email address. Throws EvError if there is none, or several. */
 async function selectPerson(
   backend: PeopleBackend,
   idOrEmail: string,
-  { account }: PeopleFlags,
+  { account }: DataFlags,
 ): Promise<OwnedPerson> {
   const people = await backend.list(account)
   const email = idOrEmail.trim().toLowerCase()
@@ -140,7 +121,7 @@ async function selectPerson(
   )
 }
 
-type InviteFlags = PeopleFlags & {
+type InviteFlags = DataFlags & {
   readonly name: string
   readonly email: string
   readonly role: string
@@ -160,8 +141,7 @@ function addInvite(people: Command, context: CliContext): void {
       '\nExamples:\n  ev people invite --name "Ann Lee" --email ann@shop.example --role admin',
     )
     .action(flags => inviteCommand(context, flags))
-  addSettings(invite, context, LINK_SETTINGS)
-  worksOnService(invite)
+  worksOnData(invite, context, LINK_SETTINGS)
 }
 
 async function inviteCommand(context: CliContext, flags: InviteFlags): Promise<void> {
@@ -179,24 +159,23 @@ function addLink(people: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people link ann@shop.example')
     .action((person: string, flags) => linkCommand(context, person, flags))
-  addSettings(link, context, LINK_SETTINGS)
-  worksOnService(link)
+  worksOnData(link, context, LINK_SETTINGS)
 }
 
 async function linkCommand(
   context: CliContext,
   idOrEmail: string,
-  flags: PeopleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
   printLink(context, flags, await backend.link(found))
 }
 
-function printLink(context: CliContext, flags: PeopleFlags, { person, url }: PersonWithLink): void {
+function printLink(context: CliContext, flags: DataFlags, { person, url }: PersonWithLink): void {
   const { invitation_expires_at: expires_at } = person
   if (flags.json) {
-    printJson(context, { ...personObject(person), url, expires_at })
+    printJson(context, { ...ownedObject(person), url, expires_at })
     return
   }
   printText(
@@ -220,21 +199,20 @@ function addSetRole(people: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people set-role ann@shop.example viewer')
     .action((person: string, role: string, flags) => setRoleCommand(context, person, role, flags))
-  addSettings(setRole, context, DATA_SETTINGS)
-  worksOnService(setRole)
+  worksOnData(setRole, context)
 }
 
 async function setRoleCommand(
   context: CliContext,
   idOrEmail: string,
   given: string,
-  flags: PeopleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const role = parseRole(given)
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
   const person = await backend.setRole(found, role)
-  if (flags.json) printJson(context, personObject(person))
+  if (flags.json) printJson(context, ownedObject(person))
   else {
     const text = `Changed the role of ${nameText(person)} from ${found.role} to ${role}.\n`
     printText(context, text)
@@ -255,14 +233,13 @@ function addResetTwoFactor(people: Command, context: CliContext): void {
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev people reset-two-factor ann@shop.example')
     .action((person: string, flags) => resetTwoFactorCommand(context, person, flags))
-  addSettings(reset, context, DATA_SETTINGS)
-  worksOnService(reset)
+  worksOnData(reset, context)
 }
 
 async function resetTwoFactorCommand(
   context: CliContext,
   idOrEmail: string,
-  flags: PeopleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)
@@ -283,14 +260,13 @@ function addRequireTwoFactor(people: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev people require-two-factor on --account Shop')
     .action((word: string, flags) => requireTwoFactorCommand(context, word, flags))
-  addSettings(require, context, DATA_SETTINGS)
-  worksOnService(require)
+  worksOnData(require, context)
 }
 
 async function requireTwoFactorCommand(
   context: CliContext,
   word: string,
-  flags: PeopleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const isRequired = parseOnOff('first', word)
   const backend = await openPeople(context, flags)
@@ -316,14 +292,13 @@ function addRemove(people: Command, context: CliContext): void {
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev people remove ann@shop.example')
     .action((person: string, flags) => removeCommand(context, person, flags))
-  addSettings(remove, context, DATA_SETTINGS)
-  worksOnService(remove)
+  worksOnData(remove, context)
 }
 
 async function removeCommand(
   context: CliContext,
   idOrEmail: string,
-  flags: PeopleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const backend = await openPeople(context, flags)
   const found = await selectPerson(backend, idOrEmail, flags)

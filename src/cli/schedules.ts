@@ -1,21 +1,25 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import { worksOnService } from './ev-command.ts'
+import {
+  addListCommand,
+  type DataFlags,
+  openBackend,
+  ownedObject,
+  printTable,
+  worksOnData,
+} from './data-command.ts'
 import { parseClasses, parseInteger } from './flag-values.ts'
-import { noSuchCommand } from './help.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
   createRemoteSchedules,
   type OwnedSchedule,
   type SchedulesBackend,
 } from './remote/schedules.ts'
-import { connectService, type ServiceFlags } from './service.ts'
-import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
-import { type Column, keyValues, table } from './table.ts'
+import { type Column, keyValues } from './table.ts'
 import { widthOf } from './width.ts'
 
 const EXAMPLES = `
@@ -35,38 +39,25 @@ export function defineSchedules(schedules: Command, context: CliContext): void {
   addDelete(schedules, context)
 }
 
-type ScheduleFlags = ServiceFlags & {
-  readonly account?: string
-  readonly every?: string
+const openSchedules = (context: CliContext, flags: DataFlags): Promise<SchedulesBackend> =>
+  openBackend(context, flags, {
+    remote: createRemoteSchedules,
+    loadLocal: async () => (await import('./local/schedules.ts')).createLocalSchedules,
+  })
+
+const addList = (schedules: Command, context: CliContext): void =>
+  addListCommand(schedules, context, {
+    description: 'list all schedules, newest first',
+    options: [new Option('--account <account>', 'only schedules of this account, by ID or name')],
+    examples: ['ev schedules list', 'ev schedules --json'],
+    run: flags => listSchedulesCommand(context, flags),
+  })
+
+type CreateFlags = DataFlags & {
+  readonly every: string
   readonly only?: string
   readonly olderThan?: string
   readonly notify?: boolean
-  readonly json?: boolean
-  readonly yes?: boolean
-  readonly [setting: string]: unknown
-}
-
-async function openSchedules(context: CliContext, flags: ScheduleFlags): Promise<SchedulesBackend> {
-  if (flags.service !== undefined) return createRemoteSchedules(await connectService(flags.service))
-  const config = readConfig(context, flags)
-  const { createLocalSchedules } = await import('./local/schedules.ts')
-  return createLocalSchedules(context, config)
-}
-
-function addList(schedules: Command, context: CliContext): void {
-  const list = schedules
-    .command('list', { isDefault: true })
-    .description('list all schedules, newest first')
-    .allowExcessArguments()
-    .option('--account <account>', 'only schedules of this account, by ID or name')
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev schedules list\n  ev schedules --json')
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, schedules)
-      await listSchedulesCommand(context, flags)
-    })
-  addSettings(list, context, DATA_SETTINGS)
-  worksOnService(list)
 }
 
 function addCreate(schedules: Command, context: CliContext): void {
@@ -84,8 +75,7 @@ function addCreate(schedules: Command, context: CliContext): void {
       '\nExamples:\n  ev schedules create job_4kq2 --every 30\n  ev schedules create job_4kq2 --every 7 --only unknown --older-than 90',
     )
     .action((jobId: string, flags) => createScheduleCommand(context, jobId, flags))
-  addSettings(create, context, DATA_SETTINGS)
-  worksOnService(create)
+  worksOnData(create, context)
 }
 
 function addShow(schedules: Command, context: CliContext): void {
@@ -96,8 +86,7 @@ function addShow(schedules: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev schedules show sch_4kq2')
     .action((id: string, flags) => showScheduleCommand(context, id, flags))
-  addSettings(show, context, DATA_SETTINGS)
-  worksOnService(show)
+  worksOnData(show, context)
 }
 
 function addPauseAndResume(schedules: Command, context: CliContext): void {
@@ -111,8 +100,7 @@ function addPauseAndResume(schedules: Command, context: CliContext): void {
       .argument('<schedule>', 'ID of the schedule')
       .addHelpText('after', `\nExamples:\n  ev schedules ${name} sch_4kq2`)
       .action((id: string, flags) => activateScheduleCommand(context, id, flags, active))
-    addSettings(command, context, DATA_SETTINGS)
-    worksOnService(command)
+    worksOnData(command, context)
   }
 }
 
@@ -124,26 +112,23 @@ function addDelete(schedules: Command, context: CliContext): void {
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev schedules delete sch_4kq2')
     .action((id: string, flags) => deleteScheduleCommand(context, id, flags))
-  addSettings(remove, context, DATA_SETTINGS)
-  worksOnService(remove)
+  worksOnData(remove, context)
 }
 
-async function listSchedulesCommand(context: CliContext, flags: ScheduleFlags): Promise<void> {
+async function listSchedulesCommand(context: CliContext, flags: DataFlags): Promise<void> {
   const schedules = await (await openSchedules(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, schedules.map(scheduleObject))
-  else if (schedules.length === 0) {
-    printText(context, 'No schedules. To create one, run "ev schedules create JOB --every DAYS".')
-  } else {
-    context.stdout.write(table(COLUMNS, schedules.map(rowOf), widthOf(context, context.stdout)))
-  }
+  if (flags.json) printJson(context, schedules.map(ownedObject))
+  else printTable(context, schedules, { columns: COLUMNS, rowOf, none: NO_SCHEDULES })
 }
+
+const NO_SCHEDULES = 'No schedules. To create one, run "ev schedules create JOB --every DAYS".'
 
 async function createScheduleCommand(
   context: CliContext,
   jobId: string,
-  flags: ScheduleFlags,
+  flags: CreateFlags,
 ): Promise<void> {
-  const { every = '', only, olderThan, notify = false } = flags
+  const { every, only, olderThan, notify = false } = flags
   const { OLDER_THAN_DAYS_MAX } = await import('../jobs/reverify/selection.ts')
   const options = {
     every_days: parseInteger('--every', every, [1, EVERY_DAYS_MAX]),
@@ -154,17 +139,17 @@ async function createScheduleCommand(
     notify,
   }
   const created = await (await openSchedules(context, flags)).create(jobId, options)
-  if (flags.json) printJson(context, scheduleObject(created))
+  if (flags.json) printJson(context, ownedObject(created))
   else printText(context, `Created ${created.id}. ${nextText(created)}`)
 }
 
 async function showScheduleCommand(
   context: CliContext,
   id: string,
-  flags: ScheduleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const schedule = await (await openSchedules(context, flags)).get(id)
-  if (flags.json) printJson(context, scheduleObject(schedule))
+  if (flags.json) printJson(context, ownedObject(schedule))
   else context.stdout.write(`${schedule.id}\n${factsOf(context, schedule)}`)
 }
 
@@ -172,7 +157,7 @@ async function showScheduleCommand(
 async function activateScheduleCommand(
   context: CliContext,
   id: string,
-  flags: ScheduleFlags,
+  flags: DataFlags,
   active: boolean,
 ): Promise<void> {
   const changed = await (await openSchedules(context, flags)).setActive(id, active)
@@ -182,7 +167,7 @@ async function activateScheduleCommand(
 async function deleteScheduleCommand(
   context: CliContext,
   id: string,
-  flags: ScheduleFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const schedules = await openSchedules(context, flags)
   await schedules.get(id)
@@ -190,8 +175,6 @@ async function deleteScheduleCommand(
   await schedules.delete(id)
   printText(context, `Deleted schedule ${id}.`)
 }
-
-const scheduleObject = ({ id, account_id, ...rest }: OwnedSchedule) => ({ id, account_id, ...rest })
 
 const latestJob = ({ job_id, last_job_id }: OwnedSchedule) => last_job_id ?? job_id
 

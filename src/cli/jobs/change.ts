@@ -2,11 +2,12 @@ import type { Command } from 'commander'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { worksOnService } from '../ev-command.ts'
 import { printText } from '../print.ts'
 import { type ChangedJob, isOfService, type JobView } from '../remote/jobs.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { type JobFlags, openJobs } from './backend.ts'
+import { addSettings } from '../settings.ts'
+import { openJobs } from './backend.ts'
 
 export function addResume(jobs: Command, context: CliContext, setExitCode: SetExitCode): void {
   const resume = jobs
@@ -26,7 +27,7 @@ export function addResume(jobs: Command, context: CliContext, setExitCode: SetEx
   worksOnService(resume)
 }
 
-async function resumeCommand(context: CliContext, id: string, flags: JobFlags): Promise<number> {
+async function resumeCommand(context: CliContext, id: string, flags: DataFlags): Promise<number> {
   const backend = await openJobs(context, flags)
   const resumed = await backend.resume(id)
   if (resumed === null) {
@@ -53,11 +54,10 @@ export function addFinish(jobs: Command, context: CliContext): void {
       '\nExamples:\n  ev jobs finish job_4kq2\n\nRows that wait for a retry, a pause or a block get the result that is known so far: for most of them it is\nunknown. Rows in flight end normally.',
     )
     .action((id: string, flags) => finishCommand(context, id, flags))
-  addSettings(finish, context, DATA_SETTINGS)
-  worksOnService(finish)
+  worksOnData(finish, context)
 }
 
-async function finishCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
+async function finishCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const changed = await (await openJobs(context, flags)).finish(id)
   const { job } = changed
   const waiting = pluralize(job.total - job.done, 'row')
@@ -83,11 +83,10 @@ export function addCancel(jobs: Command, context: CliContext): void {
     .argument('<id>', 'ID of the job, or a unique prefix')
     .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
     .action((id: string, flags) => cancelCommand(context, id, flags))
-  addSettings(cancel, context, DATA_SETTINGS)
-  worksOnService(cancel)
+  worksOnData(cancel, context)
 }
 
-async function cancelCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
+async function cancelCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const { job, isRunning } = await (await openJobs(context, flags)).cancel(id)
   const stops = isOfService(job)
     ? ' The service stops working on it within seconds.'
@@ -109,11 +108,10 @@ export function addDelete(jobs: Command, context: CliContext): void {
       '\nExamples:\n  ev jobs delete job_4kq2\n\nCached answers of mail servers are kept until they expire. "ev purge --all" deletes them.',
     )
     .action((id: string, flags) => deleteCommand(context, id, flags))
-  addSettings(remove, context, DATA_SETTINGS)
-  worksOnService(remove)
+  worksOnData(remove, context)
 }
 
-async function deleteCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
+async function deleteCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const backend = await openJobs(context, flags)
   const { job_id: jobId, total } = await backend.get(id)
   const rows = pluralize(total, 'row')

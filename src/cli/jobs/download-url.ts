@@ -3,7 +3,7 @@ import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Format } from '../bulk/row-text.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import {
   checkVocabulary,
   deduplicateOption,
@@ -12,8 +12,8 @@ import {
   vocabularyOption,
 } from '../flag-values.ts'
 import { printJson, printMessage } from '../print.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { type JobFlags, openJobs } from './backend.ts'
+import { DATA_SETTINGS } from '../settings.ts'
+import { openJobs } from './backend.ts'
 
 export function addDownloadUrl(jobs: Command, context: CliContext): void {
   const downloadUrl = jobs
@@ -43,11 +43,10 @@ Examples:
 The base URL and the secret must be those of "ev serve".`,
     )
     .action((id: string, flags) => downloadUrlCommand(context, id, flags))
-  addSettings(downloadUrl, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
-  worksOnService(downloadUrl)
+  worksOnData(downloadUrl, context, ['baseUrl', 'secret', 'secretFile', ...DATA_SETTINGS])
 }
 
-type DownloadUrlFlags = JobFlags & {
+type DownloadUrlFlags = DataFlags & {
   readonly format: Format
   readonly only?: string
   readonly raw?: boolean

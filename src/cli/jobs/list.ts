@@ -1,37 +1,30 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { addListCommand, type DataFlags, printTable } from '../data-command.ts'
 import { metadataOption, parseInteger, parseMetadataFlags } from '../flag-values.ts'
-import { noSuchCommand } from '../help.ts'
-import { printJson, printMessage, printText, timeText } from '../print.ts'
+import { printJson, printMessage, timeText } from '../print.ts'
 import { JOBS_MAX, type JobView } from '../remote/jobs.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { type Column, table } from '../table.ts'
-import { widthOf } from '../width.ts'
-import { type JobFlags, openJobs } from './backend.ts'
+import type { Column } from '../table.ts'
+import { openJobs } from './backend.ts'
 
-export function addList(jobs: Command, context: CliContext): void {
-  const list = jobs
-    .command('list', { isDefault: true })
-    .description('list all jobs, newest first')
-    .allowExcessArguments()
-    .option('--limit <n>', 'number of jobs, up to 1000 (default: all)')
-    .addOption(metadataOption('only jobs with this key and value'))
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  ev jobs list\n  ev jobs --limit 10\n  ev jobs --metadata customer=42\n  ev jobs --json',
-    )
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
-      await listCommand(context, flags)
-    })
-  addSettings(list, context, DATA_SETTINGS)
-  worksOnService(list)
-}
+export const addList = (jobs: Command, context: CliContext): void =>
+  addListCommand<ListFlags>(jobs, context, {
+    description: 'list all jobs, newest first',
+    options: [
+      new Option('--limit <n>', 'number of jobs, up to 1000 (default: all)'),
+      metadataOption('only jobs with this key and value'),
+    ],
+    examples: [
+      'ev jobs list',
+      'ev jobs --limit 10',
+      'ev jobs --metadata customer=42',
+      'ev jobs --json',
+    ],
+    run: flags => listCommand(context, flags),
+  })
 
-type ListFlags = JobFlags & {
+type ListFlags = DataFlags & {
   readonly limit?: string
   readonly metadata?: readonly string[]
 }
@@ -41,15 +34,15 @@ async function listCommand(context: CliContext, flags: ListFlags): Promise<void>
   const metadata = parseMetadataFlags(flags.metadata)
   const backend = await openJobs(context, flags)
   const { jobs, older } = await backend.list(metadata, max)
-  if (flags.json) printJson(context, jobs)
-  else if (jobs.length === 0) {
-    printText(context, `No jobs in ${backend.location}. To create one, run "ev bulk FILE".\n`)
-  } else {
-    context.stdout.write(table(COLUMNS, jobs.map(rowOf), widthOf(context, context.stdout)))
-    if (older !== 0) {
-      const left = older === null ? 'Older jobs' : pluralize(older, 'older job')
-      printMessage(context, 'note', `${left} not shown.`)
-    }
+  if (flags.json) {
+    printJson(context, jobs)
+    return
+  }
+  const none = `No jobs in ${backend.location}. To create one, run "ev bulk FILE".`
+  printTable(context, jobs, { columns: COLUMNS, rowOf, none })
+  if (older !== 0) {
+    const left = older === null ? 'Older jobs' : pluralize(older, 'older job')
+    printMessage(context, 'note', `${left} not shown.`)
   }
 }
 

@@ -3,14 +3,13 @@ import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { parseClasses, parseInteger } from '../flag-values.ts'
 import { printJson, printMessage, printText } from '../print.ts'
 import type { ChangesView, Selection } from '../remote/jobs.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type Column, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { type JobFlags, openJobs } from './backend.ts'
+import { openJobs } from './backend.ts'
 
 export function addReverify(jobs: Command, context: CliContext): void {
   const reverify = jobs
@@ -24,11 +23,10 @@ export function addReverify(jobs: Command, context: CliContext): void {
       '\nExamples:\n  ev jobs reverify job_4kq2\n  ev jobs reverify job_4kq2 --only unknown --older-than 90\n\nThe new job has all rows. Rows that match an option are re-verified without cached results, and the others keep their result. Without options, all rows are re-verified.',
     )
     .action((id: string, flags) => reverifyCommand(context, id, flags))
-  addSettings(reverify, context, DATA_SETTINGS)
-  worksOnService(reverify)
+  worksOnData(reverify, context)
 }
 
-type SelectionFlags = JobFlags & {
+type SelectionFlags = DataFlags & {
   readonly only?: string
   readonly olderThan?: string
 }
@@ -68,11 +66,10 @@ export function addChanges(jobs: Command, context: CliContext): void {
       '\nExamples:\n  ev jobs changes job_8m3x\n  ev jobs changes job_8m3x --json --limit 1000',
     )
     .action((id: string, flags) => changesCommand(context, id, flags))
-  addSettings(changes, context, DATA_SETTINGS)
-  worksOnService(changes)
+  worksOnData(changes, context)
 }
 
-type ChangesFlags = JobFlags & { readonly limit?: string }
+type ChangesFlags = DataFlags & { readonly limit?: string }
 
 /** Rows printed by default, and the maximum. */
 const LIMIT = 50

@@ -4,13 +4,12 @@ import { SECOND } from '../../platform/clock.ts'
 import { formatDuration, formatEstimate, formatNumber, pluralize } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { printJson, timeText } from '../print.ts'
 import { isActive, isOfService, type JobView, type ShownJob } from '../remote/jobs.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { keyValues, table } from '../table.ts'
 import { widthOf } from '../width.ts'
-import { type JobFlags, openJobs } from './backend.ts'
+import { openJobs } from './backend.ts'
 
 export function addShow(jobs: Command, context: CliContext): void {
   const show = jobs
@@ -20,11 +19,10 @@ export function addShow(jobs: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
     .action((id: string, flags) => showCommand(context, id, flags))
-  addSettings(show, context, DATA_SETTINGS)
-  worksOnService(show)
+  worksOnData(show, context)
 }
 
-async function showCommand(context: CliContext, id: string, flags: JobFlags): Promise<void> {
+async function showCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const shown = await (await openJobs(context, flags)).show(id)
   if (flags.json) {
     const { job, queued, inFlight, waiting, secondsLeft } = shown

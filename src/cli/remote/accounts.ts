@@ -29,7 +29,7 @@ type NewAccount = {
 }
 
 /** Manages the accounts of a service with the key of an admin account. */
-export function createRemoteAccounts(location: string, { accounts }: EvClient): AccountsBackend {
+export function createRemoteAccounts({ accounts }: EvClient, location: string): AccountsBackend {
   const list = async () => (await listAll(accounts.list({ limit: 100 }))).reverse()
   return {
     location,

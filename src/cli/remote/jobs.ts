@@ -148,7 +148,7 @@ type DownloadUrl = {
 }
 
 /** Manages the jobs of the account of a key. */
-export function createRemoteJobs(location: string, client: EvClient): JobsBackend {
+export function createRemoteJobs(client: EvClient, location: string): JobsBackend {
   const { jobs } = client
   /** Calls `work` with the ID of a job and its owner. */
   const withJob = async <T>(

@@ -86,7 +86,7 @@ type DeliveryOfWebhook<D extends Delivery> = {
 }
 
 /** Manages the webhooks of the account of a key. */
-export function createRemoteWebhooks(location: string, client: EvClient): WebhooksBackend {
+export function createRemoteWebhooks(client: EvClient, location: string): WebhooksBackend {
   const { webhooks } = client
   const withOwner = async (webhook: Webhook): Promise<OwnedWebhook> => ({
     ...webhook,

@@ -5,14 +5,13 @@ import { formatNumber } from '../../platform/format.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { parseInteger } from '../flag-values.ts'
 import { printJson, timeText } from '../print.ts'
 import type { DeliveryTarget, OwnedWebhook } from '../remote/webhooks.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
 import { type Column, keyValues, table } from '../table.ts'
 import { widthOf, wrapLines } from '../width.ts'
-import { isDeliveryId, openWebhooks, type WebhookFlags } from './backend.ts'
+import { isDeliveryId, openWebhooks } from './backend.ts'
 import { eventsText } from './print.ts'
 
 export function addDeliveries(webhooks: Command, context: CliContext): void {
@@ -44,11 +43,10 @@ Examples:
     .action((id: string, delivery: string | undefined, flags) =>
       deliveriesCommand(context, id, delivery, flags),
     )
-  addSettings(deliveries, context, DATA_SETTINGS)
-  worksOnService(deliveries)
+  worksOnData(deliveries, context)
 }
 
-type DeliveriesFlags = WebhookFlags & {
+type DeliveriesFlags = DataFlags & {
   readonly status?: Delivery['status']
   readonly event?: string
   readonly search?: string

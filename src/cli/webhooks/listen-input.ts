@@ -5,11 +5,11 @@ import { isRefusal } from '../../platform/operation-error.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { parseUrl } from '../../platform/url.ts'
 import { EVENT_KINDS } from '../../webhooks/event-types.ts'
+import type { DataFlags } from '../data-command.ts'
 import { parseInteger, parsePort } from '../flag-values.ts'
 import type { WebhookOwner, WebhooksBackend } from '../remote/webhooks.ts'
-import type { WebhookFlags } from './backend.ts'
 
-export type ListenFlags = WebhookFlags & {
+export type ListenFlags = DataFlags & {
   readonly port?: string
   readonly host?: string
   readonly status?: string

@@ -4,12 +4,8 @@ import { EVENT_KINDS } from '../../webhooks/event-types.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../print.ts'
 import type { OwnedWebhook } from '../remote/webhooks.ts'
-import { type Column, keyValues, table } from '../table.ts'
+import { type Column, keyValues } from '../table.ts'
 import { widthOf } from '../width.ts'
-
-/** Formats webhooks without their secrets. */
-export const webhooksText = (webhooks: readonly OwnedWebhook[], width: number | null): string =>
-  table(COLUMNS, webhooks.map(rowOf), width)
 
 /** Formats one webhook without its secret. */
 export const webhookText = (context: CliContext, webhook: OwnedWebhook): string =>
@@ -30,13 +26,6 @@ export const webhookText = (context: CliContext, webhook: OwnedWebhook): string 
     { width: widthOf(context, context.stdout) },
   )}`
 
-/** Returns the JSON form of a webhook, as in the HTTP API. */
-export const webhookObject = ({ id, account_id, ...rest }: OwnedWebhook) => ({
-  id,
-  account_id,
-  ...rest,
-})
-
 /** Formats a webhook with its new secret, which cannot be shown again. */
 export const newSecretText = (webhook: OwnedWebhook, secret: string): string =>
   `Webhook ${webhook.id} of account ${webhook.account_id}: ${eventsText(webhook)} to ${urlText(webhook)}
@@ -56,7 +45,7 @@ ${
 
 /** Returns the JSON form of a webhook with its new secret. */
 export function newSecretObject(webhook: OwnedWebhook, secret: string) {
-  const { id, account_id, ...rest } = webhookObject(webhook)
+  const { id, account_id, ...rest } = webhook
   return { id, secret, account_id, ...rest }
 }
 
@@ -82,6 +71,13 @@ const rowOf = (webhook: OwnedWebhook): string[] => [
   // The last column, because its width is not limited.
   urlText(webhook),
 ]
+
+/** The table of `ev webhooks list`, without secrets. */
+export const WEBHOOK_TABLE = {
+  columns: COLUMNS,
+  rowOf,
+  none: 'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".',
+}
 
 /** Omits the reason why ev disabled a webhook, which is a sentence; `ev webhooks show` has it. */
 const shortState = (webhook: OwnedWebhook) =>

@@ -2,15 +2,14 @@ import type { Command } from 'commander'
 import { EvError } from '../../platform/error.ts'
 import { pluralize } from '../../platform/format.ts'
 import type { CliContext } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { parseSince } from '../flag-values.ts'
 import { printJson, printText } from '../print.ts'
 import type { DeliveryTarget, WebhooksBackend } from '../remote/webhooks.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { isDeliveryId, openWebhooks, type WebhookFlags } from './backend.ts'
+import { isDeliveryId, openWebhooks } from './backend.ts'
 import { urlText } from './print.ts'
 
-type RetryFlags = WebhookFlags & { readonly since?: string }
+type RetryFlags = DataFlags & { readonly since?: string }
 
 export function addRetry(webhooks: Command, context: CliContext): void {
   const retry = webhooks
@@ -30,8 +29,7 @@ Examples:
     .action((id: string, delivery: string | undefined, flags) =>
       retryCommand(context, id, delivery, flags),
     )
-  addSettings(retry, context, DATA_SETTINGS)
-  worksOnService(retry)
+  worksOnData(retry, context)
 }
 
 async function retryCommand(
@@ -83,8 +81,7 @@ export function addRecover(webhooks: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
     .action((id: string, flags) => recoverCommand(context, id, flags))
-  addSettings(recover, context, DATA_SETTINGS)
-  worksOnService(recover)
+  worksOnData(recover, context)
 }
 
 /** Runs `ev webhooks recover` and `ev webhooks retry --since`. */

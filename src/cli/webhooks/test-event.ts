@@ -3,14 +3,13 @@ import type { WebhookTest } from '../../client/types.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { SENT_KINDS, type SentKind, TEST_KIND } from '../../webhooks/event-types.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
+import { type DataFlags, worksOnData } from '../data-command.ts'
 import { printJson, printText } from '../print.ts'
 import type { OwnedWebhook } from '../remote/webhooks.ts'
-import { addSettings } from '../settings.ts'
-import { openWebhooks, SECRET_SETTINGS, type WebhookFlags } from './backend.ts'
+import { openWebhooks, SECRET_SETTINGS } from './backend.ts'
 import { urlText } from './print.ts'
 
-type TestFlags = WebhookFlags & { readonly event?: SentKind }
+type TestFlags = DataFlags & { readonly event?: SentKind }
 
 export function addTest(webhooks: Command, context: CliContext, setExitCode: SetExitCode): void {
   const test = webhooks
@@ -37,8 +36,7 @@ Exit codes: 0 delivered; 1 not delivered.`,
     .action(async (id: string, flags) => {
       setExitCode(await testCommand(context, id, flags))
     })
-  addSettings(test, context, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
-  worksOnService(test)
+  worksOnData(test, context, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
 }
 
 async function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {

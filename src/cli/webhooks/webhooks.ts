@@ -12,22 +12,18 @@ import {
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event-types.ts'
 import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import { worksOnService } from '../ev-command.ts'
-import { collect, parseGrace } from '../flag-values.ts'
-import { noSuchCommand } from '../help.ts'
-import { printJson, printText, timeText } from '../print.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
-import { widthOf } from '../width.ts'
-import { openWebhooks, SECRET_SETTINGS, type WebhookFlags } from './backend.ts'
-import { addDeliveries } from './deliveries.ts'
 import {
-  newSecretObject,
-  newSecretText,
-  urlText,
-  webhookObject,
-  webhooksText,
-  webhookText,
-} from './print.ts'
+  addListCommand,
+  type DataFlags,
+  ownedObject,
+  printTable,
+  worksOnData,
+} from '../data-command.ts'
+import { collect, parseGrace } from '../flag-values.ts'
+import { printJson, printText, timeText } from '../print.ts'
+import { openWebhooks, SECRET_SETTINGS } from './backend.ts'
+import { addDeliveries } from './deliveries.ts'
+import { newSecretObject, newSecretText, urlText, WEBHOOK_TABLE, webhookText } from './print.ts'
 import { addRecover, addRetry } from './retry.ts'
 import { addTest } from './test-event.ts'
 
@@ -70,31 +66,18 @@ export function defineWebhooks(
   addListen(webhooks, context, setExitCode)
 }
 
-function addList(webhooks: Command, context: CliContext): void {
-  const list = webhooks
-    .command('list', { isDefault: true })
-    .description('list all webhooks, oldest first')
-    .allowExcessArguments()
-    .option('--account <account>', 'only webhooks of this account, by ID or name')
-    .option('--json', 'print JSON: an array of objects')
-    .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
-    .action(async (flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
-      await listCommand(context, flags)
-    })
-  addSettings(list, context, DATA_SETTINGS)
-  worksOnService(list)
-}
+const addList = (webhooks: Command, context: CliContext): void =>
+  addListCommand(webhooks, context, {
+    description: 'list all webhooks, oldest first',
+    options: [new Option('--account <account>', 'only webhooks of this account, by ID or name')],
+    examples: ['ev webhooks list', 'ev webhooks --json'],
+    run: flags => listCommand(context, flags),
+  })
 
-async function listCommand(context: CliContext, flags: WebhookFlags): Promise<void> {
+async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
   const webhooks = await (await openWebhooks(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, webhooks.map(webhookObject))
-  else if (webhooks.length === 0) {
-    printText(
-      context,
-      'No webhooks. To create one, run "ev webhooks create --url URL --events EVENTS".\n',
-    )
-  } else context.stdout.write(webhooksText(webhooks, widthOf(context, context.stdout)))
+  if (flags.json) printJson(context, webhooks.map(ownedObject))
+  else printTable(context, webhooks, WEBHOOK_TABLE)
 }
 
 function addShow(webhooks: Command, context: CliContext): void {
@@ -105,17 +88,16 @@ function addShow(webhooks: Command, context: CliContext): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
     .action((id: string, flags) => showCommand(context, id, flags))
-  addSettings(show, context, DATA_SETTINGS)
-  worksOnService(show)
+  worksOnData(show, context)
 }
 
-async function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<void> {
+async function showCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const webhook = await (await openWebhooks(context, flags)).get(id)
-  if (flags.json) printJson(context, webhookObject(webhook))
+  if (flags.json) printJson(context, ownedObject(webhook))
   else context.stdout.write(webhookText(context, webhook))
 }
 
-type CreateFlags = WebhookFlags & {
+type CreateFlags = DataFlags & {
   readonly url: string
   readonly events: string
   readonly description?: string
@@ -145,8 +127,7 @@ Examples:
 Events: ${EVENT_KINDS.join(', ')}.`,
     )
     .action(flags => createCommand(context, flags))
-  addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
-  worksOnService(create)
+  worksOnData(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
 }
 
 /** `--header`, which may be repeated. */
@@ -203,7 +184,7 @@ function parseDescription(value: string | undefined): string | null {
   )
 }
 
-type ChangeFlags = WebhookFlags & {
+type ChangeFlags = DataFlags & {
   readonly url?: string
   readonly events?: string
   readonly description?: string
@@ -240,14 +221,13 @@ Examples:
 Header values are stored encrypted and are not shown.`,
     )
     .action((id: string, flags) => changeCommand(context, id, flags))
-  addSettings(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
-  worksOnService(change)
+  worksOnData(change, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
 }
 
 async function changeCommand(context: CliContext, id: string, flags: ChangeFlags): Promise<void> {
   const patch = parseChange(flags)
   const webhook = await (await openWebhooks(context, flags)).update(id, patch)
-  if (flags.json) printJson(context, webhookObject(webhook))
+  if (flags.json) printJson(context, ownedObject(webhook))
   else context.stdout.write(webhookText(context, webhook))
 }
 
@@ -273,7 +253,7 @@ function parseChange({
   )
 }
 
-type RotateFlags = WebhookFlags & { readonly grace?: string }
+type RotateFlags = DataFlags & { readonly grace?: string }
 
 function addRotate(webhooks: Command, context: CliContext): void {
   const rotate = webhooks
@@ -287,8 +267,7 @@ function addRotate(webhooks: Command, context: CliContext): void {
       '\nExamples:\n  ev webhooks rotate wh_4kq2\n  ev webhooks rotate wh_4kq2 --grace 0',
     )
     .action((id: string, flags) => rotateCommand(context, id, flags))
-  addSettings(rotate, context, SECRET_SETTINGS)
-  worksOnService(rotate)
+  worksOnData(rotate, context, SECRET_SETTINGS)
 }
 
 async function rotateCommand(context: CliContext, id: string, flags: RotateFlags): Promise<void> {
@@ -318,18 +297,17 @@ function addSwitch(
     .option('--json', 'print JSON: one object')
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
     .action((id: string, flags) => switchCommand(context, id, name === 'enable', flags))
-  addSettings(command, context, DATA_SETTINGS)
-  worksOnService(command)
+  worksOnData(command, context)
 }
 
 async function switchCommand(
   context: CliContext,
   id: string,
   active: boolean,
-  flags: WebhookFlags,
+  flags: DataFlags,
 ): Promise<void> {
   const webhook = await (await openWebhooks(context, flags)).setActive(id, active)
-  if (flags.json) printJson(context, webhookObject(webhook))
+  if (flags.json) printJson(context, ownedObject(webhook))
   else {
     const state = active
       ? 'is enabled. Pending deliveries are sent when they are due'
@@ -346,11 +324,10 @@ function addDelete(webhooks: Command, context: CliContext): void {
     .option(...YES)
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action((id: string, flags) => deleteCommand(context, id, flags))
-  addSettings(remove, context, DATA_SETTINGS)
-  worksOnService(remove)
+  worksOnData(remove, context)
 }
 
-async function deleteCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<void> {
+async function deleteCommand(context: CliContext, id: string, flags: DataFlags): Promise<void> {
   const backend = await openWebhooks(context, flags)
   const webhook = await backend.get(id)
   await confirm(context, flags, `delete webhook ${id} to ${urlText(webhook)}`)
@@ -395,6 +372,5 @@ on another machine reaches it through a tunnel to its port: set --public-url to 
       const { listenCommand } = await import('./listen.ts')
       setExitCode(await listenCommand(context, flags))
     })
-  addSettings(listen, context, SECRET_SETTINGS)
-  worksOnService(listen)
+  worksOnData(listen, context, SECRET_SETTINGS)
 }
