@@ -9,6 +9,7 @@ import { listedTypo } from '../src/engine/address/typo.ts'
 import { hasRegisteredTld } from '../src/engine/address/typo-tld.ts'
 import { electDisposable, isDisputed } from './lists/disposable.mjs'
 import { toDomains, withParents } from './lists/names.mjs'
+import { MORE_ROLES, NOT_ROLES } from './lists/roles.mjs'
 import { packageFolder, packageNames, readJson, readSources, readText } from './lists/sources.mjs'
 
 const require = createRequire(import.meta.url)
@@ -24,22 +25,6 @@ const SOURCES = {
 // Names in the lists that are not providers: reserved names, other sites, doubled endings.
 const NOT_FREE =
   /\.com\.(com|net|org)$|(^|\.)(example|test|invalid)\.(com|net|org|de)$|^(test|www|your|yourdomain)\.\w+$|^(google|facebook|alibaba|about|name|dnsmadeeasy)\.com$/
-
-// Local parts of the role list that are names of people or places, not roles. Digits and keyboard
-// patterns are classified elsewhere.
-const NOT_ROLES = new Set(
-  `alla alexa alpha sydney paris india denver france gardner english merchant brand general prime care
-  sale crew head house job may smile lt me no us per aaa abc asd asdf asdasd angels friends la ta ca cm bd
-  mt sf ny`.split(/\s+/),
-)
-const MORE_ROLES =
-  `accueil anfrage anfragen acquisti bewerbung bewerbungen bilgi boekhouding bounce bounces
-  buero buro compras consulta contatti copyright destek dmca dpo datenschutz einkauf ekonomi empfang
-  faktura fakturering fattura fatture fax gdpr iletisim iroda kancelaria kanzlei kapcsolat klantenservice
-  kontakty ksiegowosc kundservice kundtjanst mairie muhasebe obchod objednavky ordre ouvidoria podpora
-  postkasse postmottak poststelle praxis receptie recepce reclami rechnung rechnungen rendeles rezerwacje
-  sales3 satis secretariat segreteria sprzedaz ufficio ugyfelszolgalat vanzari vendite verkoop vertrieb
-  verwaltung zakupy news usenet uucp ftp www hostmaster postmaster abuse noc trouble`.split(/\s+/)
 
 // Provider lists are based on user input and contain typos and unregistered TLDs, such as
 // `gmsil.com`.

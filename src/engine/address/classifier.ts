@@ -32,11 +32,16 @@ function getUntagged(local: string): string {
 }
 
 /**
- * Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case and
- * `+tag`.
+ * Whether a mailbox belongs to a role, not to a person. Compares whole words; ignores case, accents
+ * and `+tag`.
  */
 function isRole(local: string, more: ReadonlySet<string>): boolean {
   const name = getUntagged(local)
+  if (isRoleName(name, more)) return true
+  return /[^\0-\x7F]/.test(name) && withoutAccents(name).some(plain => isRoleName(plain, more))
+}
+
+function isRoleName(name: string, more: ReadonlySet<string>): boolean {
   const isRoleWord = (word: string) => more.has(word) || isListed('role', word)
   if (isRoleWord(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
   const end = name.search(/[._-]/)
@@ -44,7 +49,41 @@ function isRole(local: string, more: ReadonlySet<string>): boolean {
   const squeezed = name.replace(/[._-]/g, '')
   if (squeezed.length >= SQUEEZED_LENGTH_MIN && isRoleWord(squeezed)) return true
   if (isRoleWord(name.replace(/[._]/g, '-'))) return true
-  return isRoleWord(name.slice(0, end)) && name.split(/[._-]/).every(isRoleWord)
+  const [first = '', ...others] = name.split(/[._-]/)
+  if (!isRoleWord(first)) return false
+  if (others.every(isRoleWord)) return true
+  const [market = ''] = others
+  return others.length === 1 && first.length >= MARKET_ROLE_LENGTH_MIN && MARKETS.has(market)
+}
+
+/** Shorter words before a market are ambiguous: `dev.in`. */
+const MARKET_ROLE_LENGTH_MIN = 4
+/** Countries, languages and regions for which companies have a mailbox each; none is a surname. */
+const MARKETS: ReadonlySet<string> = new Set(
+  `de at ch fr es it uk us usa eu nl be lu pl cz sk hu ro bg gr tr ru ua se dk fi ie pt ca au nz jp cn hk sg
+  in br mx ar cl na en emea apac latam dach benelux nordics`.split(/\s+/),
+)
+
+/** Returns a name in ASCII as people write it: `büro` as `buero` and as `buro`. */
+function withoutAccents(name: string): string[] {
+  const german = name.replace(/[äöüß]/g, letter => GERMAN[letter] ?? letter)
+  return [...new Set([german, name])].map(text =>
+    text
+      .normalize('NFKD')
+      .replace(/\p{M}/gu, '')
+      .replace(/[łıøæđß]/g, letter => UNDECOMPOSED[letter] ?? letter),
+  )
+}
+
+const GERMAN: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' }
+/** Letters that Unicode does not decompose. */
+const UNDECOMPOSED: Readonly<Record<string, string>> = {
+  ł: 'l',
+  ı: 'i',
+  ø: 'o',
+  æ: 'ae',
+  đ: 'd',
+  ß: 'ss',
 }
 
 /**
