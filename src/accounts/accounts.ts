@@ -2,6 +2,7 @@ import { type AuditServices, addAuditEntry } from '../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../db/database.ts'
 import { isFault, parseAddress, wireAddress } from '../engine/address/address.ts'
 import type { ActionPolicy } from '../engine/verdict/action.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import type { Random } from '../platform/random.ts'
 import {
   type Account,
@@ -132,16 +133,14 @@ export async function changeAccount(
     isTwoFactorRequired,
   }: AccountChange & Actor & { readonly accountId: string },
 ): Promise<Account> {
-  const patch: AccountPatch = {
-    ...(name === undefined ? {} : { name: parseName(name) }),
-    ...(plan === undefined ? {} : { plan: parsePlan(plan, plans) }),
-    ...(email === undefined ? {} : { email: email === null ? null : parseEmail(email) }),
-    ...(isAdmin === undefined ? {} : { operator: isAdmin ? 1 : 0 }),
-    ...(actionPolicy === undefined ? {} : { action_policy: actionPolicy }),
-    ...(isTwoFactorRequired === undefined
-      ? {}
-      : { two_factor_required: isTwoFactorRequired ? 1 : 0 }),
-  }
+  const patch: AccountPatch = omitUndefined({
+    name: name === undefined ? undefined : parseName(name),
+    plan: plan === undefined ? undefined : parsePlan(plan, plans),
+    email: typeof email === 'string' ? parseEmail(email) : email,
+    operator: toNumber(isAdmin),
+    action_policy: actionPolicy,
+    two_factor_required: toNumber(isTwoFactorRequired),
+  })
   requireAccountRights({ actor }, { plan: plans.get(patch.plan ?? ''), isAdmin })
   const changed = Object.keys(patch).map(name => (name === 'operator' ? 'admin' : name))
   return write(services.database, async trx => {
@@ -155,6 +154,8 @@ export async function changeAccount(
     return account
   })
 }
+
+const toNumber = (is: boolean | undefined) => (is === undefined ? undefined : is ? 1 : 0)
 
 /** API keys cannot sign in where a second factor is required, so somebody else must be able to. */
 async function requireAdmin(trx: Trx, accountId: string): Promise<void> {

@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { findAccount, presentAccount } from '../accounts/account-store.ts'
-import { changeAccount } from '../accounts/accounts.ts'
 import { readCredit } from '../accounts/credits/credit-store.ts'
 import type { Verification } from '../accounts/credits/history.ts'
 import { getHistoryPage } from '../accounts/credits/history-page.ts'
@@ -18,22 +17,19 @@ import { getStoredPieces } from '../feedback/feedback-store.ts'
 import { getAccountLoad } from '../jobs/job-list.ts'
 import { DAY, SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import { getActionPolicy } from './action-policy.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import {
   ACCOUNT_BODY_MAX,
   AccountAnswer,
-  actionPolicy,
-  email,
-  getActor,
-  name,
-  twoFactorRequired,
+  OwnAccountPatch,
+  patchAccount,
 } from './managed-accounts.ts'
 import { creditState, type RateLimitDeps, requestOrigin } from './middleware/rate-limit.ts'
 import { allBuckets, limitTitle } from './middleware/rate-limit-buckets.ts'
 import { encodeCursor, pageQuery, parseCursor, toPageBody } from './query.ts'
-import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import {
   Credits,
@@ -65,16 +61,6 @@ export function accountRoutes(service: AccountDeps) {
   return router
 }
 
-const OwnAccountPatch = z
-  .strictObject({
-    name,
-    email,
-    action_policy: actionPolicy,
-    two_factor_required: twoFactorRequired,
-  })
-  .partial()
-  .openapi('OwnAccountPatch')
-
 function ownAccountRoutes(service: AccountDeps) {
   const get = route(service, 'GET /v1/account', {
     id: 'getOwnAccount',
@@ -105,17 +91,7 @@ function ownAccountRoutes(service: AccountDeps) {
       return c.json({ success: true as const, data: presentAccount(account) }, 200)
     })
     .handle(change, async c => {
-      const services = { ...withOrigin(c, service), plans: service.settings.plans }
-      const accountId = c.get('caller').account.id
-      const { action_policy, two_factor_required, ...fields } = c.req.valid('json')
-      const input = {
-        ...fields,
-        actionPolicy: action_policy,
-        isTwoFactorRequired: two_factor_required,
-        accountId,
-        actor: getActor(c),
-      }
-      const data = presentAccount(await changeAccount(services, input))
+      const data = await patchAccount(c, service, c.get('caller').account.id, c.req.valid('json'))
       return c.json({ success: true as const, data }, 200)
     })
 }
@@ -325,12 +301,6 @@ function historyRoutes(service: AccountDeps) {
     )
   })
 }
-
-/** Returns the object without its undefined properties. */
-const omitUndefined = <Part extends object>(part: Part) =>
-  Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as {
-    [Name in keyof Part]?: Exclude<Part[Name], undefined>
-  }
 
 const presentRow = (row: Verification, policy: ActionPolicy) => ({
   id: row.id,

@@ -13,7 +13,7 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
-import { time, total } from './schemas/fields.ts'
+import { idParams, time, total } from './schemas/fields.ts'
 
 type FeedbackSourceDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
   IdempotencyDeps
@@ -152,9 +152,4 @@ export function feedbackSourceRoutes(service: FeedbackSourceDeps) {
   return router
 }
 
-const sourceParams = z.object({
-  id: z
-    .string()
-    .max(100)
-    .openapi({ description: 'ID of the source.', example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
-})
+const sourceParams = idParams('ID of the source.', 'fbs_8f3a2c1d7b5e4096a1c3')

@@ -21,6 +21,7 @@ import { timeInput } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, successBody } from './schemas/answers.ts'
 import { ANY_OPERATION, errorResponses } from './schemas/error.ts'
+import { idField } from './schemas/fields.ts'
 import { BASIC_CHALLENGE, responseHeaders } from './schemas/headers.ts'
 
 type FeedbackDeps = Pick<
@@ -395,10 +396,7 @@ const FORM_EXAMPLE = {
 
 const providerParams = z.object({
   provider: z.enum(PROVIDER_NAMES).openapi({ description: 'The email provider.' }),
-  id: z
-    .string()
-    .max(100)
-    .openapi({ description: 'ID of the source.', example: 'fbs_8f3a2c1d7b5e4096a1c3' }),
+  id: idField('ID of the source.', 'fbs_8f3a2c1d7b5e4096a1c3'),
 })
 
 /** Reads the body if the path is that of a source. */

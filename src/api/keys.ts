@@ -1,4 +1,4 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { KEY_GRACE_MS } from '../accounts/key.ts'
 import { type KeyRights, PUBLISHABLE_SCOPES } from '../accounts/key-rights.ts'
@@ -16,12 +16,14 @@ import {
 import { presentKey } from '../accounts/present-key.ts'
 import { SECOND } from '../platform/clock.ts'
 import { isoTime } from '../platform/format.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Caller, Env } from './context.ts'
 import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
+import { idParams } from './schemas/fields.ts'
 import {
   CreatedKey,
   KeyAnswer,
@@ -138,9 +140,7 @@ function keyChangeRoutes(service: KeyDeps) {
   return router
 }
 
-const params = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the key.', example: 'key_01' }),
-})
+const params = idParams('ID of the key.', 'key_01')
 
 /** The key of the path parameter, within the account of the caller. */
 function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {
@@ -214,17 +214,15 @@ export function addKey(
 /** Converts a request body to a patch of the fields of a key. */
 function toKeyPatch(body: z.output<typeof KeyPatchRequest>): KeyPatch {
   const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(scopes === undefined ? {} : { scopes }),
-    ...(allowed_ips === undefined ? {} : { allowedIps: allowed_ips }),
-    ...(allowed_domains === undefined ? {} : { allowedDomains: allowed_domains }),
-    ...(rate_limit_per_minute === undefined ? {} : { rateLimitPerMinute: rate_limit_per_minute }),
-    ...(expires_at === undefined ? {} : { expiresAt: toTime(expires_at) }),
-  }
+  return omitUndefined({
+    name,
+    scopes,
+    allowedIps: allowed_ips,
+    allowedDomains: allowed_domains,
+    rateLimitPerMinute: rate_limit_per_minute,
+    expiresAt: typeof expires_at === 'string' ? Date.parse(expires_at) : expires_at,
+  })
 }
-
-const toTime = (text: string | null) => (text === null ? null : Date.parse(text))
 
 /** Fits a hundred restrictions of each kind. */
 export const KEY_BODY_MAX = 64 * 1024

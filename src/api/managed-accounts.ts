@@ -19,7 +19,7 @@ import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
-import { time } from './schemas/fields.ts'
+import { idParams, time } from './schemas/fields.ts'
 import { CreatedKey, NEW_KEY_EXAMPLE, NewKeyRequest } from './schemas/key.ts'
 
 type ManagedAccountDeps = Pick<ApiDeps, 'database' | 'guard' | 'random' | 'settings'> &
@@ -35,7 +35,7 @@ const plan = z.string().max(100).openapi({
 /** RFC 5321 §4.5.3.1.3: 256 octets with the angle brackets. */
 const EMAIL_LENGTH_MAX = 254
 
-export const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
+const email = z.string().max(EMAIL_LENGTH_MAX).nullable().openapi({
   description:
     'Email address for alerts about failing webhooks, and for finished lists that were submitted with `notify`. If null, the address of the service receives the alerts.',
   example: 'owner@shop.example',
@@ -45,19 +45,19 @@ const admin = z.boolean().openapi({
   example: false,
 })
 
-export const actionPolicy = z.enum(ACTION_POLICIES).nullable().openapi({
+const actionPolicy = z.enum(ACTION_POLICIES).nullable().openapi({
   description:
     'Decides about `action` in results: `balanced`, `strict` or `lenient`. If null, the policy of the service does.',
   example: 'balanced',
 })
 
-export const twoFactorRequired = z.boolean().openapi({
+const twoFactorRequired = z.boolean().openapi({
   description:
     'Whether people who sign in to the dashboard with a password need a second factor. Those without one can only set one up then, and API keys cannot sign in. The identity provider asks for its own second factor.',
   example: false,
 })
 
-export const name = z
+const name = z
   .string()
   .trim()
   .min(1)
@@ -83,6 +83,11 @@ const AccountPatchRequest = z
   })
   .partial()
   .openapi('AccountPatch')
+
+/** What an account may change of itself. */
+export const OwnAccountPatch = AccountPatchRequest.omit({ plan: true, admin: true }).openapi(
+  'OwnAccountPatch',
+)
 
 const AccountSchema = z
   .object({
@@ -202,17 +207,7 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
     errors: ['account_exists'],
   })
   router.handle(change, async c => {
-    const { admin: isAdmin, action_policy, two_factor_required, ...fields } = c.req.valid('json')
-    const services = { ...withOrigin(c, service), plans: settings.plans }
-    const accountId = c.req.valid('param').id
-    const change = {
-      ...fields,
-      isAdmin,
-      actionPolicy: action_policy,
-      isTwoFactorRequired: two_factor_required,
-    }
-    const input = { ...change, accountId, actor: getActor(c) }
-    const data = presentAccount(await changeAccount(services, input))
+    const data = await patchAccount(c, service, c.req.valid('param').id, c.req.valid('json'))
     return c.json({ success: true as const, data }, 200)
   })
 
@@ -263,12 +258,29 @@ export function managedAccountRoutes(service: ManagedAccountDeps) {
   return router
 }
 
+/** Changes an account and returns its JSON form. */
+export async function patchAccount(
+  c: Context<Env>,
+  service: Pick<ApiDeps, 'clock' | 'database' | 'random' | 'settings'>,
+  accountId: string,
+  { admin, action_policy, two_factor_required, ...fields }: z.output<typeof AccountPatchRequest>,
+) {
+  const services = { ...withOrigin(c, service), plans: service.settings.plans }
+  const account = await changeAccount(services, {
+    ...fields,
+    isAdmin: admin,
+    actionPolicy: action_policy,
+    isTwoFactorRequired: two_factor_required,
+    accountId,
+    actor: getActor(c),
+  })
+  return presentAccount(account)
+}
+
 /** Returns the key that makes the request, and the plan of its account. */
-export function getActor(c: Context<Env>): AccountActor {
+function getActor(c: Context<Env>): AccountActor {
   const caller = c.get('caller')
   return { key: ownRights(caller), plan: caller.plan }
 }
 
-const params = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the account.', example: 'acc_01' }),
-})
+const params = idParams('ID of the account.', 'acc_01')

@@ -1,4 +1,4 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import {
   changePerson,
@@ -11,6 +11,7 @@ import {
   resetSecondFactor,
 } from '../accounts/people/people.ts'
 import { listPeople, presentPerson } from '../accounts/people/person-store.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { ownRights } from './keys.ts'
@@ -18,6 +19,7 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { withOrigin } from './request-context.ts'
 import { newRouter, route } from './route.ts'
 import { json } from './schemas/answers.ts'
+import { idParams } from './schemas/fields.ts'
 import {
   NewPersonRequest,
   PersonAnswer,
@@ -104,8 +106,7 @@ function personRoutes(service: PeopleDeps) {
     const { name, role } = c.req.valid('json')
     const person = await changePerson(withOrigin(c, service), {
       ...personTarget(c, c.req.valid('param')),
-      ...(name !== undefined && { name }),
-      ...(role !== undefined && { role }),
+      ...omitUndefined({ name, role }),
     })
     return c.json({ success: true as const, data: presentPerson(person) }, 200)
   })
@@ -161,9 +162,7 @@ function personRoutes(service: PeopleDeps) {
   return router
 }
 
-const params = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the person.', example: 'per_01' }),
-})
+const params = idParams('ID of the person.', 'per_01')
 
 /** The person of the path parameter, within the account of the caller. */
 function personTarget(c: Context<Env>, { id }: z.output<typeof params>): PersonTarget {

@@ -16,6 +16,7 @@ import {
   updateSchedule,
 } from '../jobs/schedules/schedules.ts'
 import type { RunError } from '../jobs/tables.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import type { ApiDeps } from './api-deps.ts'
 import type { Env } from './context.ts'
 import { type LoadJobDeps, loadJob, noSuchJob } from './jobs/load-job.ts'
@@ -25,7 +26,7 @@ import { answerWith, type IdempotencyDeps } from './middleware/idempotency.ts'
 import { pageQuery, parseCursor, toPage, toPageBody } from './query.ts'
 import { newRouter, route } from './route.ts'
 import { json, pageBody, successBody } from './schemas/answers.ts'
-import { time } from './schemas/fields.ts'
+import { idField, idParams, time } from './schemas/fields.ts'
 
 type ScheduleDeps = Pick<ApiDeps, 'database' | 'guard' | 'random'> & LoadJobDeps & IdempotencyDeps
 
@@ -49,10 +50,7 @@ const active = z.boolean().openapi({
 
 const NewScheduleRequest = z
   .strictObject({
-    job_id: z.string().max(100).openapi({
-      description: 'The list to re-verify. It can still be running.',
-      example: 'job_xyz789',
-    }),
+    job_id: idField('The list to re-verify. It can still be running.', 'job_xyz789'),
     every_days,
     only,
     older_than_days,
@@ -243,13 +241,13 @@ export function scheduleRoutes(service: ScheduleDeps) {
   router.handle(update, async c => {
     const { every_days, only, older_than_days, notify, active } = c.req.valid('json')
     const { id, account_id } = await loadSchedule(c, service, c.req.valid('param').id)
-    const changes = {
-      ...(every_days === undefined ? {} : { everyDays: every_days }),
-      ...(only === undefined ? {} : { classes: only }),
-      ...(older_than_days === undefined ? {} : { olderThanDays: older_than_days }),
-      ...(notify === undefined ? {} : { notify: readNotify(c, notify) }),
+    const changes = omitUndefined({
+      everyDays: every_days,
+      classes: only,
+      olderThanDays: older_than_days,
+      notify: notify === undefined ? undefined : readNotify(c, notify),
       active,
-    }
+    })
     const changed = await updateSchedule(service, { id, accountId: account_id }, changes)
     return c.json({ success: true as const, data: present(changed) }, 200)
   })
@@ -272,9 +270,7 @@ export function scheduleRoutes(service: ScheduleDeps) {
   return router
 }
 
-const scheduleParams = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the schedule.', example: 'sch_abc123' }),
-})
+const scheduleParams = idParams('ID of the schedule.', 'sch_abc123')
 
 /** Loads a schedule. One of another account is reported as missing, and a live one for a test key. */
 async function loadSchedule(c: Context<Env>, service: ScheduleDeps, id: string): Promise<Schedule> {

@@ -13,6 +13,7 @@ import type { Key, NewKey } from '../client/types.ts'
 import { HOUR } from '../platform/clock.ts'
 import { EvError } from '../platform/error.ts'
 import { isoTime, pluralize } from '../platform/format.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
@@ -165,15 +166,16 @@ const scopesFixed = () =>
 function toNewKey(flags: CreateFlags, now: number): NewKey {
   const { publishable, test, allowIp, allowDomain, rateLimit } = flags
   const expiresAt = parseExpiry(flags.expires, now)
-  return {
+  return omitUndefined({
     name: parseName(flags.name),
-    ...(publishable ? { publishable } : { scopes: parseScopes(flags.scopes ?? '*') }),
-    ...(test ? { test } : {}),
-    ...(allowIp === undefined ? {} : { allowed_ips: parseIps(allowIp) }),
-    ...(allowDomain === undefined ? {} : { allowed_domains: parseDomains(allowDomain) }),
-    ...(expiresAt === null ? {} : { expires_at: isoTime(expiresAt) }),
-    ...(rateLimit === undefined ? {} : { rate_limit_per_minute: parseRate(rateLimit) }),
-  }
+    publishable,
+    scopes: publishable ? undefined : parseScopes(flags.scopes ?? '*'),
+    test,
+    allowed_ips: allowIp === undefined ? undefined : parseIps(allowIp),
+    allowed_domains: allowDomain === undefined ? undefined : parseDomains(allowDomain),
+    expires_at: expiresAt === null ? undefined : isoTime(expiresAt),
+    rate_limit_per_minute: rateLimit === undefined ? undefined : parseRate(rateLimit),
+  })
 }
 
 const parseIps = (value: string) =>

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
+import { omitUndefined } from '../platform/omit-undefined.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
@@ -130,14 +131,15 @@ async function createScheduleCommand(
 ): Promise<void> {
   const { every, only, olderThan, notify = false } = flags
   const { OLDER_THAN_DAYS_MAX } = await import('../jobs/reverify/selection.ts')
-  const options = {
+  const options = omitUndefined({
     every_days: parseInteger('--every', every, [1, EVERY_DAYS_MAX]),
-    ...(only === undefined ? {} : { only: [...parseClasses(only)] }),
-    ...(olderThan === undefined
-      ? {}
-      : { older_than_days: parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]) }),
+    only: only === undefined ? undefined : parseClasses(only),
+    older_than_days:
+      olderThan === undefined
+        ? undefined
+        : parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]),
     notify,
-  }
+  })
   const created = await (await openSchedules(context, flags)).create(jobId, options)
   if (flags.json) printJson(context, ownedObject(created))
   else printText(context, `Created ${created.id}. ${nextText(created)}`)

@@ -1,6 +1,7 @@
 import { type AuditAction, type AuditServices, addAuditEntry } from '../../audit.ts'
 import { type BeforeCommit, type Database, type Trx, write, writeWith } from '../../db/database.ts'
 import { DAY } from '../../platform/clock.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { parseEmail } from '../accounts.ts'
 import { accountError } from '../errors.ts'
 import { hashSecret } from '../key.ts'
@@ -143,10 +144,7 @@ export function changePerson(
   services: PeopleServices,
   { name, role, ...target }: PersonTarget & { readonly name?: string; readonly role?: Role },
 ): Promise<Person> {
-  const patch = {
-    ...(name !== undefined && { name: parseName(name) }),
-    ...(role !== undefined && { role }),
-  }
+  const patch = omitUndefined({ name: name === undefined ? undefined : parseName(name), role })
   const changed = Object.keys(patch)
   return write(services.database, async trx => {
     const current = await manageablePerson(trx, target)

@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { getJob } from '../../jobs/change-job.ts'
 import { jobError } from '../../jobs/errors.ts'
@@ -8,6 +7,7 @@ import { onAbort } from '../../platform/abort.ts'
 import { SECOND, sleep } from '../../platform/clock.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Env } from '../context.ts'
+import { idParams } from '../schemas/fields.ts'
 import { DEFAULT_HTTP_TIMINGS } from '../service.ts'
 
 export type LoadJobDeps = Pick<
@@ -16,9 +16,7 @@ export type LoadJobDeps = Pick<
 >
 
 /** Path parameters of a job. */
-export const jobParams = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the job.', example: 'job_xyz789' }),
-})
+export const jobParams = idParams('ID of the job.', 'job_xyz789')
 
 /**
  * Loads the job of a path parameter. A job of another account is reported as missing, and a live

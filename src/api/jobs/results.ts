@@ -17,6 +17,7 @@ import {
   type SortedPosition,
   type SortField,
 } from '../../jobs/results/sorted-results.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { type ActionPolicyDeps, getActionPolicy } from '../action-policy.ts'
 import type { ApiDeps } from '../api-deps.ts'
 import { clientAborted, type Env } from '../context.ts'
@@ -142,12 +143,12 @@ function toConditions(
   policy: ActionPolicy,
 ): RowConditions {
   const text = search?.trim()
-  return {
-    ...(classes === undefined ? {} : { classes }),
-    ...(actions === undefined ? {} : { decided: { actions, policy } }),
-    ...(reasons === undefined ? {} : { reasons }),
-    ...(text ? { search: text } : {}),
-  }
+  return omitUndefined({
+    classes,
+    decided: actions === undefined ? undefined : { actions, policy },
+    reasons,
+    search: text || undefined,
+  })
 }
 
 /** Finds sorted rows while the client is connected. */

@@ -1,4 +1,4 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { DeliveryTarget } from '../../webhooks/deliveries.ts'
 import { listWebhooks } from '../../webhooks/endpoint-store.ts'
@@ -14,6 +14,7 @@ import { answerWith, type IdempotencyDeps } from '../middleware/idempotency.ts'
 import { withOrigin } from '../request-context.ts'
 import { newRouter, route } from '../route.ts'
 import { json } from '../schemas/answers.ts'
+import { idField, idParams } from '../schemas/fields.ts'
 import {
   CreatedWebhook,
   NEW_WEBHOOK_EXAMPLE,
@@ -78,16 +79,11 @@ export function webhookCreateRoutes(service: WebhookCreateDeps) {
 export const WEBHOOK_BODY_MAX = 32 * 1024
 
 /** Path parameters of an endpoint. */
-export const webhookParams = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the endpoint.', example: 'wh_8f3a2c1d' }),
-})
+export const webhookParams = idParams('ID of the endpoint.', 'wh_8f3a2c1d')
 
 /** Path parameters of a delivery. */
 export const deliveryParams = webhookParams.extend({
-  delivery_id: z
-    .string()
-    .max(100)
-    .openapi({ description: 'ID of the delivery.', example: 'dlv_01' }),
+  delivery_id: idField('ID of the delivery.', 'dlv_01'),
 })
 
 /** The endpoint of the path parameter, within the account of the caller. */

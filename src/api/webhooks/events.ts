@@ -10,7 +10,7 @@ import { pageQuery, parseCursor, timeFilter, toPage, toPageBody } from '../query
 import { newRouter, route } from '../route.ts'
 import { json, pageBody, successBody } from '../schemas/answers.ts'
 import { Delivery } from '../schemas/delivery.ts'
-import { time } from '../schemas/fields.ts'
+import { idParams, time } from '../schemas/fields.ts'
 
 export type EventDeps = Pick<ApiDeps, 'database' | 'guard'>
 
@@ -101,9 +101,7 @@ export function eventRoutes(service: EventDeps) {
   return router
 }
 
-const eventParams = z.object({
-  id: z.string().max(100).openapi({ description: 'ID of the event.', example: 'evt_abc123' }),
-})
+const eventParams = idParams('ID of the event.', 'evt_abc123')
 
 /** An event as it is sent, but always with `sandbox`. */
 function presentEvent({ id, kind, body }: EventTable) {

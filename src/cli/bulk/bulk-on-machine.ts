@@ -27,6 +27,7 @@ import { type Job, markWritten, readJob, setSource } from '../../jobs/job-store.
 import { canonicalPath } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import type { CliContext } from '../context.ts'
 import { isShared, listsUrl } from '../database-location.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -247,11 +248,13 @@ const listOptions = (
   { column, sheet, encoding, header, allAddresses }: BulkFlags,
   resumed: Job | null,
 ) => ({
-  ...(sheet === undefined ? {} : { sheet }),
-  ...(column === undefined ? {} : { column }),
-  ...(encoding === undefined ? {} : { encoding }),
-  ...(header === false ? { header } : {}),
-  ...(allAddresses === undefined ? {} : { allAddresses }),
+  ...omitUndefined({
+    sheet,
+    column,
+    encoding,
+    header: header === false ? header : undefined,
+    allAddresses,
+  }),
   ...(resumed === null ? {} : pickCopy(readSource(resumed))),
 })
 

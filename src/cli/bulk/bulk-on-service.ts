@@ -10,6 +10,7 @@ import type { BounceProjection } from '../../feedback/projection.ts'
 import { SECOND } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
@@ -183,16 +184,16 @@ const toKey = ({ random }: CliContext, { fresh = false }: RemoteFlags, parts: un
 /** Returns the fields of the request that say how the list is read. */
 function toFileOptions(flags: RemoteFlags) {
   const { column, sheet, encoding, header, allAddresses, keepExternal, externalDate } = flags
-  return {
-    ...(column === undefined ? {} : { column }),
-    ...(sheet === undefined ? {} : { sheet }),
-    ...(encoding === undefined ? {} : { encoding }),
-    ...(header === false ? { header } : {}),
-    ...(allAddresses === undefined ? {} : { all_addresses: allAddresses }),
-    ...(keepExternal === undefined ? {} : { keep_external: keepExternal }),
-    ...(externalDate === undefined ? {} : { external_date: externalDate }),
+  return omitUndefined({
+    column,
+    sheet,
+    encoding,
+    header: header === false ? header : undefined,
+    all_addresses: allAddresses,
+    keep_external: keepExternal,
+    external_date: externalDate,
     metadata: parseMetadataFlags(flags.metadata),
-  }
+  })
 }
 
 /** Uploads the list, or finds the job of an earlier upload. */
@@ -318,15 +319,16 @@ async function downloadTo(
   { format, classes }: { readonly format: Format; readonly classes: readonly Class[] },
 ): Promise<void> {
   const { action, deduplicate, raw, vocabulary } = flags
-  const stream = await client.jobs.download(jobId, {
+  const options = omitUndefined({
     format,
-    ...(classes.length === CLASSES.length ? {} : { filter: classes }),
-    ...(action === undefined ? {} : { action: parseActions(action) }),
-    ...(deduplicate === undefined ? {} : { deduplicate }),
-    ...(raw === undefined ? {} : { raw }),
-    ...(vocabulary === undefined ? {} : { vocabulary }),
+    filter: classes.length === CLASSES.length ? undefined : classes,
+    action: action === undefined ? undefined : parseActions(action),
+    deduplicate,
+    raw,
+    vocabulary,
     signal,
   })
+  const stream = await client.jobs.download(jobId, options)
   for await (const chunk of stream) await sink.write(chunk)
 }
 

@@ -9,6 +9,7 @@ import type { ListContent } from '../../formats/list-content.ts'
 import { openContent, readContentHead } from '../../formats/open-content.ts'
 import { createDirectory } from '../../platform/directory.ts'
 import { EvError, errorMessage } from '../../platform/error.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import type { CliContext } from '../context.ts'
 
 /** A list on disk. It is read once for its addresses and once when the output is written. */
@@ -156,12 +157,13 @@ function unreadable(name: string, cause: unknown): EvError {
 
 /** Converts flags to dialect options: `--column 3` is a position, `--column mail` a name. */
 function dialectOptions({ column, encoding, header, allAddresses }: ListFileOptions) {
-  return {
-    ...(encoding === undefined ? {} : { encoding }),
-    ...(column === undefined ? {} : { column: /^\d+$/.test(column) ? Number(column) : column }),
-    ...(header === undefined ? {} : { header }),
-    ...(allAddresses === undefined ? {} : { allAddresses }),
-  }
+  const isNumber = column !== undefined && /^\d+$/.test(column)
+  return omitUndefined({
+    encoding,
+    column: isNumber ? Number(column) : column,
+    header,
+    allAddresses,
+  })
 }
 
 async function digestOf(path: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import type { Format } from '../bulk/row-text.ts'
 import type { CliContext } from '../context.ts'
 import { type DataFlags, worksOnData } from '../data-command.ts'
@@ -63,15 +64,15 @@ async function downloadUrlCommand(
 ): Promise<void> {
   const { format, only, raw, deduplicate, vocabulary, partial, key, json } = flags
   checkVocabulary(vocabulary, format)
-  const file = {
+  const file = omitUndefined({
     format,
-    ...(only === undefined ? {} : { only: parseClasses(only) }),
-    ...(raw === undefined ? {} : { raw }),
-    ...(deduplicate === undefined ? {} : { deduplicate }),
-    ...(vocabulary === undefined ? {} : { vocabulary }),
-    ...(partial === undefined ? {} : { partial }),
-    ...(key === undefined ? {} : { keyId: key }),
-  }
+    only: only === undefined ? undefined : parseClasses(only),
+    raw,
+    deduplicate,
+    vocabulary,
+    partial,
+    keyId: key,
+  })
   const backend = await openJobs(context, flags)
   const { url, expires_at, key_id, note } = await backend.downloadUrl(id, file)
   if (json) printJson(context, { url, expires_at, key_id })

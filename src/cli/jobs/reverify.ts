@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { OLDER_THAN_DAYS_MAX } from '../../jobs/reverify/selection.ts'
 import { formatNumber, pluralize } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { CliContext } from '../context.ts'
 import { type DataFlags, worksOnData } from '../data-command.ts'
@@ -47,12 +48,14 @@ async function reverifyCommand(
   )
 }
 
-const readSelection = ({ only, olderThan }: SelectionFlags): Selection => ({
-  ...(only === undefined ? {} : { only: parseClasses(only) }),
-  ...(olderThan === undefined
-    ? {}
-    : { olderThanDays: parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]) }),
-})
+const readSelection = ({ only, olderThan }: SelectionFlags): Selection =>
+  omitUndefined({
+    only: only === undefined ? undefined : parseClasses(only),
+    olderThanDays:
+      olderThan === undefined
+        ? undefined
+        : parseInteger('--older-than', olderThan, [1, OLDER_THAN_DAYS_MAX]),
+  })
 
 export function addChanges(jobs: Command, context: CliContext): void {
   const changes = jobs

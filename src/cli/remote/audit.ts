@@ -1,6 +1,7 @@
 import type { EvClient } from '../../client/client.ts'
 import type { AuditEntry } from '../../client/types.ts'
 import { isoTime } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { ownAccount } from '../service.ts'
 
 type AuditQuery = {
@@ -22,11 +23,11 @@ export const getRemoteAudit =
   (client: EvClient): ListAudit =>
   async ({ account, action, since, max }) => {
     const { id } = await ownAccount(client, account)
-    const query = {
+    const query = omitUndefined({
       limit: Math.min(max, 100),
-      ...(action === undefined ? {} : { action }),
-      ...(since === undefined ? {} : { since: isoTime(since) }),
-    }
+      action,
+      since: since === undefined ? undefined : isoTime(since),
+    })
     const entries: OwnedEntry[] = []
     for await (const entry of client.audit(query)) {
       entries.push({ ...entry, account_id: id })

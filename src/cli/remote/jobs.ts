@@ -5,6 +5,7 @@ import type { Vocabulary } from '../../formats/vocabulary/names.ts'
 import type { DeduplicateBy } from '../../jobs/import/import-counter.ts'
 import type { Metadata } from '../../jobs/job-store.ts'
 import { EvError } from '../../platform/error.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Format } from '../bulk/row-text.ts'
 import { timeText } from '../print.ts'
@@ -184,10 +185,8 @@ export function createRemoteJobs(client: EvClient, location: string): JobsBacken
     delete: async id => jobs.delete(await resolveJobId(client, id)),
     reverify: (id, { only, olderThanDays }) =>
       withJob(id, async (previousId, account) => {
-        const created = await jobs.reverify(previousId, {
-          ...(only === undefined ? {} : { only: [...only] }),
-          ...(olderThanDays === undefined ? {} : { older_than_days: olderThanDays }),
-        })
+        const selection = omitUndefined({ only: only && [...only], older_than_days: olderThanDays })
+        const created = await jobs.reverify(previousId, selection)
         return { previousId, job: toView(created, account), isRunning: true }
       }),
     async changes(id, max) {
@@ -203,14 +202,8 @@ export function createRemoteJobs(client: EvClient, location: string): JobsBacken
     async downloadUrl(id, { format, only, raw, deduplicate, vocabulary, partial, keyId }) {
       if (keyId !== undefined) throw keyOfUrl()
       const jobId = await resolveJobId(client, id)
-      const { url, expires_at } = await jobs.downloadUrl(jobId, {
-        format,
-        ...(only === undefined ? {} : { filter: [...only] }),
-        ...(raw === undefined ? {} : { raw }),
-        ...(deduplicate === undefined ? {} : { deduplicate }),
-        ...(vocabulary === undefined ? {} : { vocabulary }),
-        ...(partial === undefined ? {} : { partial }),
-      })
+      const options = { format, filter: only && [...only], raw, deduplicate, vocabulary, partial }
+      const { url, expires_at } = await jobs.downloadUrl(jobId, omitUndefined(options))
       const until = timeText(Date.parse(expires_at))
       const note = `The URL works for everyone until ${until}. It ends earlier if your key is revoked, rotated or expired, or if the job is deleted. The restrictions of your key apply to it.`
       return { url, expires_at, key_id: null, note }

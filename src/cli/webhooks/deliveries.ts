@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import type { Delivery, DeliveryAttempt, DeliveryDetail } from '../../client/types.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import type { CliContext } from '../context.ts'
@@ -71,10 +72,11 @@ async function listDeliveries(
   flags: DeliveriesFlags,
 ): Promise<void> {
   const max = parseInteger('--limit', flags.limit ?? `${LIMIT}`, [1, LIMIT_MAX])
-  const filters = {
-    ...(flags.status === undefined ? {} : { status: flags.status }),
-    ...(flags.event === undefined ? {} : { event: parseEvent(flags.event) }),
-  }
+  const { status, event } = flags
+  const filters = omitUndefined({
+    status,
+    event: event === undefined ? undefined : parseEvent(event),
+  })
   const backend = await openWebhooks(context, flags)
   const webhook = await backend.get(id)
   const search = flags.search?.trim() ?? ''

@@ -3,6 +3,7 @@ import type { NewWebhook, WebhookPatch } from '../../client/types.ts'
 import { DAY } from '../../platform/clock.ts'
 import { EvError } from '../../platform/error.ts'
 import { formatNumber } from '../../platform/format.ts'
+import { omitUndefined } from '../../platform/omit-undefined.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import {
   DESCRIPTION_LENGTH_MAX,
@@ -240,12 +241,12 @@ function parseChange({
 }: ChangeFlags): WebhookPatch {
   const removed = (removeHeader ?? []).map(name => [name, null] as const)
   const headers = { ...Object.fromEntries(removed), ...parseHeaders(header) }
-  const change = {
-    ...(url === undefined ? {} : { url }),
-    ...(events === undefined ? {} : { events: parseEvents(events) }),
-    ...(description === undefined ? {} : { description: parseDescription(description) }),
-    ...(Object.keys(headers).length === 0 ? {} : { headers }),
-  }
+  const change = omitUndefined({
+    url,
+    events: events === undefined ? undefined : parseEvents(events),
+    description: description === undefined ? undefined : parseDescription(description),
+    headers: Object.keys(headers).length === 0 ? undefined : headers,
+  })
   if (Object.keys(change).length > 0) return change
   throw new EvError(
     'usage',
