@@ -25,8 +25,9 @@ export type EvOptions = {
   readonly node?: string
   /** The launcher of another installation. */
   readonly launcher?: string
-  /** File descriptor for stdout. */
+  /** File descriptors for its output. */
   readonly stdout?: number
+  readonly stderr?: number
   /** DNS lookups and connections end the process. */
   readonly offline?: boolean
 }
@@ -48,12 +49,13 @@ export const runEv = (args: readonly string[], options: EvOptions): Promise<Ran>
 export function startEv(args: readonly string[], options: EvOptions): Running {
   const fault = inject('buildFault')
   if (fault !== '' && !isFromSources) throw new Error(fault)
-  const { home, environment, node = process.execPath, stdout = 'pipe', launcher = EV } = options
+  const { home, environment, node = process.execPath, launcher = EV } = options
+  const { stdout = 'pipe', stderr = 'pipe' } = options
   const preload = options.offline === true ? ['--import', NO_NETWORK] : []
   const child = spawn(node, [...preload, launcher, ...args], {
     cwd: home,
     env: { PATH: process.env.PATH, HOME: home, ...environment },
-    stdio: ['pipe', stdout, 'pipe'],
+    stdio: ['pipe', stdout, stderr],
   })
   onFileFinished(() => child.kill('SIGKILL'))
   child.stdin?.on('error', () => {}) // The process may end before it has read everything.

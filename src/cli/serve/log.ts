@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import { type Level, pino } from 'pino'
+import sonic from 'sonic-boom'
 import type { Config } from '../../config/settings.ts'
 import { formatNumber } from '../../platform/format.ts'
 import { type Log, type LogFields, silentLog } from '../../platform/log.ts'
@@ -20,6 +21,12 @@ export type ServeLog = Log & {
  * Buffer for a slow reader, in bytes. Beyond it lines are dropped, so that the service continues.
  */
 const BUFFER_MAX = 4 * 1024 * 1024
+
+/**
+ * Attempts, 100 ms apart, to write the last lines to a reader that reads nothing: the process exits
+ * two seconds later without them.
+ */
+const LAST_WRITES_MAX = 20
 
 /** Returns the log of the service, which writes one line per event to stderr. */
 export function serveLog(
@@ -116,15 +123,23 @@ type Destination = { readonly write: Write; readonly flush: () => void }
 function openDestination(stderr: CliOutput): Destination {
   // A stream in memory, as in tests, needs no buffer.
   if (stderr.fd === undefined) return { write: text => void stderr.write(text), flush: () => {} }
-  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: BUFFER_MAX })
-  file.on('error', () => {}) // The service continues when the reader of the log is gone.
-  return { write: text => void file.write(text), flush: () => flush(file) }
-}
-
-function flush(destination: ReturnType<typeof pino.destination>): void {
-  try {
-    destination.flushSync()
-  } catch {
-    // The file was never opened, or its reader is gone.
+  let isExiting = false
+  let lastWrites = 0
+  const file = new sonic.SonicBoom({
+    fd: stderr.fd,
+    sync: false,
+    maxLength: BUFFER_MAX,
+    retryEAGAIN: () => !isExiting || ++lastWrites < LAST_WRITES_MAX,
+  })
+  // The service continues when the reader of the log is gone or the disk is full.
+  file.on('error', () => {})
+  const flush = () => {
+    isExiting = true
+    try {
+      file.flushSync()
+    } catch {
+      // As above.
+    }
   }
+  return { write: text => void file.write(text), flush }
 }

@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
@@ -58,4 +61,41 @@ describe.concurrent('a service that receives SIGTERM', () => {
     expect((await ended).code).toBe(130)
     expect(await asked).toBeNull()
   })
+
+  test.runIf(existsSync('/dev/full'))('exits if its log is on a full disk', async () => {
+    const full = openSync('/dev/full', 'w')
+    expect(await stopWithLog(full)).toBe(0)
+    closeSync(full)
+  })
+
+  test.skipIf(process.platform === 'win32')('exits if nobody reads its log', async () => {
+    const log = fullPipe()
+    expect(await stopWithLog(log)).toBe(0)
+    closeSync(log)
+  })
 })
+
+/** Starts a service, stops it once it has printed its key, and returns its exit code. */
+async function stopWithLog(stderr: number): Promise<number | null> {
+  const args = ['serve', '--data-dir', 'data', ...ANY_PORT]
+  const { child, printed, ended } = startEv(args, { home: emptyFolder(), stderr })
+  await printed('ev_live_')
+  child.kill('SIGTERM')
+  return (await ended).code
+}
+
+/** Returns the file descriptor of a pipe that takes no more and that nobody reads. */
+function fullPipe(): number {
+  const path = join(emptyFolder(), 'log')
+  execFileSync('mkfifo', [path])
+  const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const isTaken = () => {
+    try {
+      return writeSync(pipe, '-'.repeat(4096)) > 0
+    } catch {
+      return false
+    }
+  }
+  while (isTaken());
+  return pipe
+}
