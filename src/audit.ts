@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from './db/database.ts'
-import { type Expiry, isAfter, type PageRange, pageStart, skipLocked } from './db/paging.ts'
+import { createExpiry, isAfter, type PageRange, pageStart } from './db/paging.ts'
 import { type Clock, DAY } from './platform/clock.ts'
 import { isoTime } from './platform/format.ts'
 import type { Random } from './platform/random.ts'
@@ -157,11 +157,8 @@ export const presentEntry = ({ account_id: _, ...row }: AuditTable) => ({
 })
 
 /** Deletes entries of the audit log written before a time, epoch ms. */
-export const deleteAuditBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
-    with old as materialized (
-      select id from audit where created_at < ${before} order by created_at limit ${max}
-      ${skipLocked(trx, 'audit')})
-    delete from audit where id in (select id from old)`.execute(trx)
-  return Number(numAffectedRows ?? 0)
-}
+export const deleteAuditBefore = createExpiry(
+  'audit',
+  ['id'],
+  before => sql`created_at < ${before} order by created_at`,
+)

@@ -164,7 +164,7 @@ function tableOwners(): Map<string, string> {
 /** Tables in the statements of a file. */
 function tablesIn(text: string): string[] {
   const calls =
-    /(?:selectFrom|insertInto|updateTable|deleteFrom|innerJoin|leftJoin)\(\s*'(\w+)(?: as \w+)?'/g
+    /(?:selectFrom|insertInto|updateTable|deleteFrom|innerJoin|leftJoin|createExpiry)\(\s*'(\w+)(?: as \w+)?'/g
   const found = [...text.matchAll(calls)].map(match => match[1] as string)
   for (const [, statement] of text.matchAll(/sql(?:<[^`]*?>)?`([^`]*)`/g)) {
     const names = (statement as string).matchAll(/\b(?:from|into|update|join)\s+(\w+)/g)

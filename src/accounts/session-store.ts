@@ -46,8 +46,6 @@ export const csrfToken = (token: string): string => hashSecret(`csrf ${token}`)
 /** 206 bits of entropy. */
 const TOKEN_LENGTH = 40
 
-export { endSessionsOfKey } from './key-store.ts'
-
 /** A dashboard session, opened by an API key or a person. */
 type Session = {
   /** `ses_…` */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Database, type Trx, write, writeAsyncCommit } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/paging.ts'
+import { createExpiry } from '../db/paging.ts'
 import { jsonRows } from '../db/sql-dialect.ts'
 import {
   type StoredWitness,
@@ -70,14 +70,11 @@ async function putWitnesses(
 }
 
 /** Deletes witnesses that were accepted before a time, epoch ms. */
-export const deleteWitnessesBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
-    with old as materialized (
-      select network, server from witness where accepted_at < ${before} limit ${max}
-      ${skipLocked(trx, 'witness')})
-    delete from witness where (network, server) in (select network, server from old)`.execute(trx)
-  return Number(numAffectedRows ?? 0)
-}
+export const deleteWitnessesBefore = createExpiry(
+  'witness',
+  ['network', 'server'],
+  before => sql`accepted_at < ${before}`,
+)
 
 /** Returns the recipients with a lower-case address, as they are stored. */
 export async function findWitnesses({ db }: Database, address: string): Promise<string[]> {

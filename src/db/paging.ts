@@ -52,6 +52,28 @@ export type Expiry = (trx: Trx, before: number, max: number) => Promise<number>
 export const skipLocked = (trx: Trx, table: string) =>
   isPostgres(trx) ? sql`for update of ${sql.table(table)} skip locked` : sql``
 
+/**
+ * Creates the expiry of a table: `key` names the columns of its primary key, and `condition` returns
+ * the SQL that selects the expired rows.
+ */
+export const createExpiry =
+  (
+    table: string,
+    key: readonly string[],
+    condition: (before: number) => RawBuilder<unknown>,
+  ): Expiry =>
+  async (trx, before, max) => {
+    const columns = sql.join(key.map(name => sql.ref(name)))
+    const { numAffectedRows } = await sql`
+      with old as materialized (
+        select ${columns} from ${sql.table(table)} where ${condition(before)} limit ${max}
+        ${skipLocked(trx, table)})
+      delete from ${sql.table(table)} where (${columns}) in (select ${columns} from old)`.execute(
+      trx,
+    )
+    return Number(numAffectedRows ?? 0)
+  }
+
 /** A position in rows that are sorted newest first: after the row with these values. */
 export type PagePosition = { readonly createdAt: number; readonly id: string }
 

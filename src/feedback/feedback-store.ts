@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/paging.ts'
+import { createExpiry, type Expiry, skipLocked } from '../db/paging.ts'
 import { inArray } from '../db/sql-dialect.ts'
 import type { Feedback } from './feedback.ts'
 import { chunks } from './feedback-counts.ts'
@@ -171,13 +171,8 @@ export const deleteFeedbackBefore: Expiry = async (trx, before, max) => {
 }
 
 /** Deletes states of addresses that were neither verified nor reported since a time. */
-export const deleteAddressStatesBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
-    with old as materialized (
-      select address_key, account_id from feedback_address
-      where coalesce(occurred_at, 0) < ${before} and coalesce(verified_at, 0) < ${before}
-      limit ${max} ${skipLocked(trx, 'feedback_address')})
-    delete from feedback_address
-    where (address_key, account_id) in (select address_key, account_id from old)`.execute(trx)
-  return Number(numAffectedRows ?? 0)
-}
+export const deleteAddressStatesBefore = createExpiry(
+  'feedback_address',
+  ['address_key', 'account_id'],
+  before => sql`coalesce(occurred_at, 0) < ${before} and coalesce(verified_at, 0) < ${before}`,
+)

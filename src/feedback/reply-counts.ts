@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/paging.ts'
+import { createExpiry } from '../db/paging.ts'
 import { chunks } from './feedback-counts.ts'
 import type { AddressState } from './feedback-store.ts'
 import { CONTRADICTED_MIN, type ReplySum } from './replies.ts'
@@ -84,12 +84,8 @@ export async function getReplySums({ reader }: Database, since: number): Promise
 }
 
 /** Deletes counts of periods that started before a time. */
-export const deleteReplyCountsBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
-    with old as materialized (
-      select account_id, period, operator, reply from feedback_reply where period < ${before}
-      limit ${max} ${skipLocked(trx, 'feedback_reply')})
-    delete from feedback_reply where (account_id, period, operator, reply)
-      in (select account_id, period, operator, reply from old)`.execute(trx)
-  return Number(numAffectedRows ?? 0)
-}
+export const deleteReplyCountsBefore = createExpiry(
+  'feedback_reply',
+  ['account_id', 'period', 'operator', 'reply'],
+  before => sql`period < ${before}`,
+)

@@ -1,20 +1,17 @@
 import { sql, type Transaction } from 'kysely'
 import type { Database } from '../db/database.ts'
-import { type Expiry, skipLocked } from '../db/paging.ts'
+import { createExpiry } from '../db/paging.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres, typedRows } from '../db/sql-dialect.ts'
 import { runEach } from '../db/sqlite.ts'
 import { type CachedAnswer, ttlFor } from '../engine/result-cache.ts'
 
 /** Deletes cached answers that expire by a time, epoch ms. */
-export const deleteAnswersBefore: Expiry = async (trx, before, max) => {
-  const { numAffectedRows } = await sql`
-    with old as materialized (
-      select address_key from answer where keep_until <= ${before} limit ${max}
-      ${skipLocked(trx, 'answer')})
-    delete from answer where address_key in (select address_key from old)`.execute(trx)
-  return Number(numAffectedRows ?? 0)
-}
+export const deleteAnswersBefore = createExpiry(
+  'answer',
+  ['address_key'],
+  before => sql`keep_until <= ${before}`,
+)
 
 /** SQLite allows 32,766 parameters; a chunk of a list is far smaller. */
 const KEYS_PER_STATEMENT = 500

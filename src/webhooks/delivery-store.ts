@@ -14,8 +14,6 @@ import type {
   WebhookTable,
 } from './tables.ts'
 
-export { type NewAttempt, recordAttempts, recordTest } from './attempt-store.ts'
-
 // States in conditions are literals, so that the partial index of open deliveries is used.
 
 /** A delivery that is due now. */

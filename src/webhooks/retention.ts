@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Trx } from '../db/database.ts'
 import { type Expiry, skipLocked } from '../db/paging.ts'
 import { inArray } from '../db/sql-dialect.ts'
@@ -6,41 +6,33 @@ import { inArray } from '../db/sql-dialect.ts'
 type DeletedDelivery = { readonly id: string; readonly eventId: string }
 
 /** Deletes deliveries that expire by a time, epoch ms. */
-export const deleteDeliveriesUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<DeletedDelivery>`
-    with old as materialized (
-      select id from delivery where expires_at <= ${until} order by expires_at limit ${max}
-      ${skipLocked(trx, 'delivery')})
-    delete from delivery where id in (select id from old)
-    returning id, event_id as "eventId"`.execute(trx)
-  return deleteDependents(trx, rows)
-}
+export const deleteDeliveriesUntil: Expiry = (trx, until, max) =>
+  deleteDeliveries(
+    trx,
+    sql`select id from delivery where expires_at <= ${until} order by expires_at limit ${max}`,
+  )
 
 /** Deletes open deliveries of disabled webhooks that were due by a time, epoch ms. */
-export const deleteStrandedUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<DeletedDelivery>`
-    with old as materialized (
+export const deleteStrandedUntil: Expiry = (trx, until, max) =>
+  deleteDeliveries(
+    trx,
+    sql`
       select delivery.id from webhook cross join delivery
       where delivery.webhook_id = webhook.id and webhook.active = 0
         and delivery.state in ('pending', 'retry_scheduled') and delivery.due_at <= ${until}
-      limit ${max} ${skipLocked(trx, 'delivery')})
-    delete from delivery where id in (select id from old)
-    returning id, event_id as "eventId"`.execute(trx)
-  return deleteDependents(trx, rows)
-}
+      limit ${max}`,
+  )
 
 /** Deletes deliveries of webhooks deleted by a time, epoch ms, and then the webhooks themselves. */
 export const deleteWebhooksUntil: Expiry = async (trx, until, max) => {
-  const { rows } = await sql<DeletedDelivery>`
-    with old as materialized (
+  const deleted = await deleteDeliveries(
+    trx,
+    sql`
       select delivery.id from webhook cross join delivery
-      where delivery.webhook_id = webhook.id and webhook.deleted_at <= ${until}
-      limit ${max} ${skipLocked(trx, 'delivery')})
-    delete from delivery where id in (select id from old)
-    returning id, event_id as "eventId"`.execute(trx)
-  await deleteDependents(trx, rows)
-  if (rows.length < max) await deleteEmptyWebhooks(trx, until)
-  return rows.length
+      where delivery.webhook_id = webhook.id and webhook.deleted_at <= ${until} limit ${max}`,
+  )
+  if (deleted < max) await deleteEmptyWebhooks(trx, until)
+  return deleted
 }
 
 /** Locks the webhooks before checking for deliveries: a writer of events locks its webhooks too. */
@@ -56,15 +48,23 @@ async function deleteEmptyWebhooks(trx: Trx, until: number): Promise<void> {
   await sql`delete from notice where webhook_id in ${inArray(trx, deleted)}`.execute(trx)
 }
 
-/** Deletes the attempts of deleted deliveries, and events without deliveries. */
-async function deleteDependents(trx: Trx, deleted: readonly DeletedDelivery[]): Promise<number> {
+/** Deletes the deliveries with these IDs, their attempts, and events without deliveries. */
+async function deleteDeliveries(trx: Trx, ids: RawBuilder<unknown>): Promise<number> {
+  const { rows: deleted } = await sql<DeletedDelivery>`
+    with old as materialized (${ids} ${skipLocked(trx, 'delivery')})
+    delete from delivery where id in (select id from old)
+    returning id, event_id as "eventId"`.execute(trx)
+  await deleteDependents(trx, deleted)
+  return deleted.length
+}
+
+async function deleteDependents(trx: Trx, deleted: readonly DeletedDelivery[]): Promise<void> {
   const ids = deleted.map(({ id }) => id)
   await sql`delete from attempt where delivery_id in ${inArray(trx, ids)}`.execute(trx)
   const eventIds = [...new Set(deleted.map(({ eventId }) => eventId))]
   await sql`
     delete from event where id in ${inArray(trx, eventIds)}
       and not exists (select 1 from delivery where event_id = event.id)`.execute(trx)
-  return deleted.length
 }
 
 /**

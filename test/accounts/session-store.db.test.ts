@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { endSessionsOfKey } from '../../src/accounts/key-store.ts'
 import { deleteSessionsUntil } from '../../src/accounts/retention.ts'
 import {
   createSession,
-  endSessionsOfKey,
   findSession,
   listSessions,
   type NewSession,

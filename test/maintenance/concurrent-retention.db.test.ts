@@ -9,7 +9,7 @@ import type { Expiry } from '../../src/db/paging.ts'
 import type { Schema } from '../../src/db/schema.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
 import { queueFailureAlert } from '../../src/webhooks/alert-store.ts'
-import { recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { recordAttempts } from '../../src/webhooks/attempt-store.ts'
 import { deleteWebhook, rotateSecret } from '../../src/webhooks/endpoint-store.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import {

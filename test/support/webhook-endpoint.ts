@@ -1,6 +1,7 @@
 import { write } from '../../src/db/database.ts'
 import { makeAttempt } from '../../src/webhooks/attempt.ts'
-import { listNextDeliveries, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { recordAttempts } from '../../src/webhooks/attempt-store.ts'
+import { listNextDeliveries } from '../../src/webhooks/delivery-store.ts'
 import type { DisabledCode } from '../../src/webhooks/endpoint.ts'
 import { emit } from '../../src/webhooks/event-store.ts'
 import type { EventKind } from '../../src/webhooks/event-types.ts'

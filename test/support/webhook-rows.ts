@@ -1,5 +1,5 @@
 import { type Database, write } from '../../src/db/database.ts'
-import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { type NewAttempt, recordAttempts } from '../../src/webhooks/attempt-store.ts'
 import { createWebhook, type NewWebhook, type Webhook } from '../../src/webhooks/endpoint-store.ts'
 import { EVENT_KINDS } from '../../src/webhooks/event-types.ts'
 import type { DeliveryTable, NoticeTable } from '../../src/webhooks/tables.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { yieldToEventLoop } from '../../src/platform/clock.ts'
 import { createAttemptWriter } from '../../src/webhooks/attempt.ts'
-import type { NewAttempt } from '../../src/webhooks/delivery-store.ts'
+import type { NewAttempt } from '../../src/webhooks/attempt-store.ts'
 import { createTestDelivery } from '../support/webhook-delivery.ts'
 
 test('attempts that end in consecutive turns of the event loop are written together, at most two hundred', async () => {

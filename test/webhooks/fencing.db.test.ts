@@ -6,7 +6,7 @@ import {
   writeConcurrent,
 } from '../../src/db/database.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { type NewAttempt, recordAttempts } from '../../src/webhooks/delivery-store.ts'
+import { type NewAttempt, recordAttempts } from '../../src/webhooks/attempt-store.ts'
 import { cutProxy } from '../support/cut-proxy.ts'
 import { onPostgres, tempDatabase } from '../support/database.ts'
 import { tempPostgres } from '../support/postgres-pool.ts'

@@ -10,6 +10,7 @@ import type { Expiry } from '../../src/db/paging.ts'
 import { deleteAnswersBefore } from '../../src/jobs/cached-answers.ts'
 import { erasePersonalData, NO_PERSONAL_DATA } from '../../src/maintenance/purge-data.ts'
 import { listDueAlerts } from '../../src/webhooks/alert-store.ts'
+import { recordAttempts } from '../../src/webhooks/attempt-store.ts'
 import {
   countOpenDeliveries,
   findDelivery,
@@ -17,7 +18,6 @@ import {
   listDueWebhooks,
   listNextDeliveries,
   nextDueAt,
-  recordAttempts,
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'

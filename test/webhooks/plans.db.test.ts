@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, type Trx, write } from '../../src/db/database.ts'
 import { listDueAlerts } from '../../src/webhooks/alert-store.ts'
+import { recordAttempts } from '../../src/webhooks/attempt-store.ts'
 import {
   countOpenDeliveries,
   findDelivery,
@@ -8,7 +9,6 @@ import {
   listDueWebhooks,
   listNextDeliveries,
   nextDueAt,
-  recordAttempts,
   recoverDeliveries,
   retryDelivery,
 } from '../../src/webhooks/delivery-store.ts'

@@ -9,13 +9,8 @@ import {
 } from '../../../src/accounts/credits/history.ts'
 import { getHistoryPage } from '../../../src/accounts/credits/history-page.ts'
 import { addUsage, listUsage } from '../../../src/accounts/credits/usage.ts'
-import { findKeyByHash, listKeys } from '../../../src/accounts/key-store.ts'
-import {
-  createSession,
-  endSessionsOfKey,
-  findSession,
-  listSessions,
-} from '../../../src/accounts/session-store.ts'
+import { endSessionsOfKey, findKeyByHash, listKeys } from '../../../src/accounts/key-store.ts'
+import { createSession, findSession, listSessions } from '../../../src/accounts/session-store.ts'
 import { type Database, write } from '../../../src/db/database.ts'
 import {
   deleteCachedAnswers,
