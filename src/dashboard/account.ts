@@ -3,7 +3,15 @@ import { html } from 'hono/html'
 import type { AccountAnswer } from '../client/types.ts'
 import type { ApiProblem } from './api.ts'
 import type { Env } from './deps.ts'
-import { field, form, problemWith, type SubmittedForm, select, sentForm } from './page/form.ts'
+import {
+  field,
+  form,
+  problemWith,
+  type SubmittedForm,
+  select,
+  sentForm,
+  toChoices,
+} from './page/form.ts'
 import type { Html } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { card, facts } from './page/parts.ts'
@@ -112,6 +120,7 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
       <p>${readOnlyNote(c, 'account:write')}</p>`
   }
   const value = (name: 'name' | 'email') => draft?.sent.text(name) ?? account[name] ?? ''
+  const secondFactor = draft?.sent.text('two_factor') || current(account)
   const policy = draft?.sent.text('action_policy') || (account.action_policy ?? DEFAULT_POLICY)
   return form(
     c,
@@ -122,21 +131,13 @@ function settings(c: Context<Env>, account: Account, draft: Draft | undefined): 
       ${select({
         label: LABELS.action_policy,
         name: 'action_policy',
-        choices: Object.entries(POLICIES).map(([value, label]) => ({
-          value,
-          label,
-          checked: value === policy,
-        })),
+        choices: toChoices(Object.entries(POLICIES), policy),
         hint: POLICY_HINT,
       })}
       ${select({
         label: LABELS.two_factor_required,
         name: 'two_factor',
-        choices: Object.entries(SECOND_FACTORS).map(([value, label]) => ({
-          value,
-          label,
-          checked: value === (draft?.sent.text('two_factor') || current(account)),
-        })),
+        choices: toChoices(Object.entries(SECOND_FACTORS), secondFactor),
         hint: SECOND_FACTOR_HINT,
       })}
       <button class="primary">Save</button>`,

@@ -4,7 +4,14 @@ import { AUDIT_ACTIONS, type AuditAction } from '../audit.ts'
 import type { AuditEntry, AuditPage } from '../client/types.ts'
 import { ApiProblem, queryOf } from './api.ts'
 import type { Env } from './deps.ts'
-import { field, problemWith, type QueryFilter, readFilter, select, withLabel } from './page/form.ts'
+import {
+  field,
+  filterSelect,
+  problemWith,
+  type QueryFilter,
+  readFilter,
+  withLabel,
+} from './page/form.ts'
 import { type Html, NOTHING } from './page/html.ts'
 import { page } from './page/layout.ts'
 import { notice } from './page/notice.ts'
@@ -39,20 +46,14 @@ type Filter = QueryFilter<(typeof FILTERS)[number]>
 /** Form labels by API parameter. */
 const LABELS = { since: 'From (UTC)', until: 'Before (UTC)' }
 
-const filterForm = ({ action = '', since = '', until = '' }: Filter): Html => html`
+const filterForm = ({ action, since = '', until = '' }: Filter): Html => html`
   <form method="get" action="/audit" class="row">
-    ${select({
-      label: 'Action',
-      name: 'action',
-      choices: [
-        { value: '', label: 'All', checked: action === '' },
-        ...AUDIT_ACTIONS.map(value => ({
-          value,
-          label: ACTION_NAMES[value],
-          checked: value === action,
-        })),
-      ],
-    })}
+    ${filterSelect(
+      'Action',
+      'action',
+      AUDIT_ACTIONS.map(name => [name, ACTION_NAMES[name]]),
+      action,
+    )}
     ${field({ label: LABELS.since, name: 'since', type: 'date', value: since })}
     ${field({ label: LABELS.until, name: 'until', type: 'date', value: until })}
     <button>Show</button>

@@ -20,7 +20,7 @@ import { listRoutes } from './lists/lists.ts'
 import { INTAKE } from './lists/upload.ts'
 import { overviewRoutes } from './overview.ts'
 import { alerts } from './page/banner.ts'
-import type { Html } from './page/html.ts'
+import { type Html, isHtmx } from './page/html.ts'
 import { backLink, barePage, page, part } from './page/layout.ts'
 import { notice, Refusal } from './page/notice.ts'
 import { invitationRoutes } from './people/invitation.ts'
@@ -198,7 +198,7 @@ async function answerError(
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
   const sentence = isKnown ? withRemedy(c, error) : internalError(c.get('requestId'))
   const body = notice('bad', sentence)
-  if (c.req.header('HX-Request') === 'true') return asNotice(c, body, status)
+  if (isHtmx(c)) return asNotice(c, body, status)
   const title = TITLES[status] ?? 'Something went wrong'
   if (status === 503) {
     c.header('Retry-After', RETRY_S)

@@ -18,8 +18,15 @@ import { formatPlan } from '../platform/text.ts'
 import { queryOf } from './api.ts'
 import type { DashboardDeps, Env } from './deps.ts'
 import { bars, dayChart, meter } from './page/chart.ts'
-import { field, problemWith, type QueryFilter, readFilter, select, withLabel } from './page/form.ts'
-import { type Html, NOTHING } from './page/html.ts'
+import {
+  field,
+  filterSelect,
+  problemWith,
+  type QueryFilter,
+  readFilter,
+  withLabel,
+} from './page/form.ts'
+import { type Html, isHtmx, NOTHING } from './page/html.ts'
 import { page, part } from './page/layout.ts'
 import { empty, meanings, notice, reasonCell, reasonWord } from './page/notice.ts'
 import { card, facts, pageLinks, segment, tiles } from './page/parts.ts'
@@ -38,7 +45,7 @@ import {
 export function usageRoutes({ settings }: DashboardDeps): Hono<Env> {
   return new Hono<Env>().get('/usage', async c => {
     const isForHistory = c.req.header('HX-Target') === HISTORY_PART
-    if (isForHistory && c.req.header('HX-Request') === 'true') {
+    if (isForHistory && isHtmx(c)) {
       const { body, status } = await historyPart(c, readFilter(c, FILTERS))
       return part(c, body, status)
     }
@@ -260,38 +267,25 @@ const LABELS = { since: 'From (UTC)', until: 'To (UTC)' }
 const fields = (filter: Filter): Html => html`
   <div class="row">
     ${field({ label: 'Part of the address', name: 'search', type: 'search', value: filter.search ?? '' })}
-    ${choose(
+    ${filterSelect(
       'Class',
       'class',
-      CLASSES.map((kind): Named => [kind, CLASS_NAMES[kind]]),
+      CLASSES.map(kind => [kind, CLASS_NAMES[kind]]),
       filter.class,
     )}
-    ${choose(
+    ${filterSelect(
       'Reason',
       'reason',
       REASONS.map(reason => [reason, reasonWord(reason)]),
       filter.reason,
     )}
-    ${choose('Source', 'source', Object.entries(SOURCE_NAMES), filter.source)}
+    ${filterSelect('Source', 'source', Object.entries(SOURCE_NAMES), filter.source)}
     ${field({ label: LABELS.since, name: 'from', type: 'date', value: filter.from ?? '' })}
     ${field({ label: LABELS.until, name: 'to', type: 'date', value: filter.to ?? '' })}
   </div>
   <p><label class="tick"><input type="checkbox" name="sandbox" value="true"
     ${filter.sandbox === 'true' ? html`checked` : NOTHING} /> Sandbox</label>
     <button>Search</button></p>`
-
-type Named = readonly [value: string, label: string]
-
-const choose = (label: string, name: string, values: readonly Named[], chosen = '') =>
-  select({
-    label,
-    name,
-    choices: ([['', 'All'], ...values] as const).map(([value, text]) => ({
-      value,
-      label: text,
-      checked: value === chosen,
-    })),
-  })
 
 type PageState = { readonly filter: Filter; readonly period: string | undefined }
 

@@ -5,19 +5,20 @@ import { ACTIONS } from '../../engine/verdict/action.ts'
 import { formatDuration, formatNumber, pluralize } from '../../platform/format.ts'
 import type { Env } from '../deps.ts'
 import { bars, donut, measureOf } from '../page/chart.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import { type Html, isHtmx, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/notice.ts'
 import { card, facts } from '../page/parts.ts'
 import { ACTION_NAMES, CLASS_NAMES, CLASSES, statusBadge, type Tone } from '../page/text.ts'
 import { rowsLink } from './filter.ts'
+import { findJob, jobPath } from './find-job.ts'
 
 /** Route with the charts of a list: a fragment for htmx, or a page. */
 export const chartRoutes = () =>
   new Hono<Env>().get('/lists/:id/charts', async c => {
     const id = c.req.param('id')
-    if (c.req.header('HX-Request') === 'true') return part(c, await charts(c, id))
-    const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(id)}`)
+    if (isHtmx(c)) return part(c, await charts(c, id))
+    const job = await findJob(c)
     const back = { href: `/lists/${job.job_id}`, label: 'List' }
     return page(c, { title: titleOf(job), back, body: await charts(c, id) })
   })
@@ -71,7 +72,7 @@ async function reasonBars(c: Context<Env>, id: string): Promise<Html> {
 const REASONS_SHOWN = 10
 
 async function count(c: Context<Env>, id: string): Promise<Counts> {
-  const path = `/v1/jobs/${encodeURIComponent(id)}/breakdown`
+  const path = `${jobPath(id)}/breakdown`
   return (await c.get('api').ask<Breakdown>(path)).data
 }
 

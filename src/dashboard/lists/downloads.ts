@@ -11,11 +11,11 @@ import { type Html, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { CLASS_NAMES, CLASSES } from '../page/text.ts'
 import { isActive, isResumable } from './charts.ts'
+import { jobPath } from './find-job.ts'
 
 /** Route that streams the results as a file. */
 export const downloadRoutes = () =>
   new Hono<Env>().get('/lists/:id/download', async c => {
-    const id = encodeURIComponent(c.req.param('id'))
     const format = c.req.query('format') || 'csv'
     const query = queryOf({
       format,
@@ -26,7 +26,7 @@ export const downloadRoutes = () =>
       // An incomplete list returns the results so far.
       partial: true,
     })
-    return proxy(c, await c.get('api').fetch(`/v1/jobs/${id}/download${query}`))
+    return proxy(c, await c.get('api').fetch(`${jobPath(c.req.param('id'))}/download${query}`))
   })
 
 /** Renders the buttons that download the deliverable rows, or a selection. */

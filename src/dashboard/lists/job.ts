@@ -21,6 +21,7 @@ import {
 import { downloads } from './downloads.ts'
 import { FOUND, ROWS } from './filter.ts'
 import { pathTo, type RowFilter, readFilter } from './filters.ts'
+import { findJob } from './find-job.ts'
 import { progress } from './progress.ts'
 import { changesOf, LABELS, reverifyCard } from './reverify.ts'
 import { PANEL, rowPanel } from './row-panel.ts'
@@ -112,9 +113,6 @@ const webhookOf = ({ webhook_id: id }: Job): Html =>
   id === undefined
     ? NOTHING
     : html` Its events are also sent to <a href="/webhooks/${id}">${id}</a>.`
-
-const findJob = (c: Context<Env>): Promise<Job> =>
-  c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(c.req.param('id') ?? '')}`)
 
 function actions(c: Context<Env>, { random }: JobPageDeps, job: Job): Html {
   if (!may(c.get('user'), 'jobs:write')) return NOTHING

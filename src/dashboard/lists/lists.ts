@@ -25,6 +25,7 @@ import {
   tookMs,
 } from './charts.ts'
 import { downloadRoutes } from './downloads.ts'
+import { jobPath, listPath } from './find-job.ts'
 import { jobPage, jobRoutes } from './job.ts'
 import { progressRoutes } from './progress.ts'
 import { reverifyRoutes } from './reverify.ts'
@@ -209,7 +210,7 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
     },
   ): Promise<Response> {
     try {
-      await c.get('api').ask<Job | undefined>(`${apiPathOf(c)}${o.path}`, o.options)
+      await c.get('api').ask<Job | undefined>(`${jobPath(c.req.param('id'))}${o.path}`, o.options)
     } catch (error) {
       return jobPage(c, deps, { problem: problemWith(error) })
     }
@@ -221,7 +222,7 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
       change(c, {
         path: '/cancel',
         options: { method: 'POST' },
-        next: pathOf(c),
+        next: listPath(c),
         note: 'List cancelled.',
       }),
     )
@@ -229,14 +230,14 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
       change(c, {
         path: '/finish',
         options: { method: 'POST' },
-        next: pathOf(c),
+        next: listPath(c),
         note: 'Finishing the list. Rows in flight end normally.',
       }),
     )
     .post('/lists/:id/resume', async c =>
       change(c, {
         path: '/resume',
-        next: pathOf(c),
+        next: listPath(c),
         options: { method: 'POST', once: readNonce(await sentForm(c)) },
         note: 'List resumed.',
       }),
@@ -248,7 +249,7 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
         ...(text('deliverable') === 'on' ? { filter: ['deliverable'] } : {}),
       }
       try {
-        const path = `${apiPathOf(c)}/download_url`
+        const path = `${jobPath(c.req.param('id'))}/download_url`
         const { data } = await c.get('api').ask<DownloadLink>(path, { body })
         return jobPage(c, deps, { link: data })
       } catch (error) {
@@ -264,7 +265,3 @@ function actionRoutes(deps: Pick<DashboardDeps, 'clock' | 'random'>): Hono<Env> 
       }),
     )
 }
-
-const idOf = (c: Context<Env>) => encodeURIComponent(c.req.param('id') ?? '')
-const pathOf = (c: Context<Env>) => `/lists/${idOf(c)}`
-const apiPathOf = (c: Context<Env>) => `/v1/jobs/${idOf(c)}`

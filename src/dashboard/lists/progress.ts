@@ -11,13 +11,14 @@ import { CLASSES } from '../page/text.ts'
 import { whileSignedIn } from '../session/sessions.ts'
 import { classChart, countReasons, liveReasons } from './charts.ts'
 import { chipCounts } from './filter.ts'
+import { jobPath } from './find-job.ts'
 import { type Wait, waitList } from './wait.ts'
 
 /** Route that streams the progress of a list as server-sent events with the parts of its page. */
 export const progressRoutes = (deps: DashboardDeps) =>
   new Hono<Env>().get('/lists/:id/events', async c => {
     const id = c.req.param('id')
-    const response = await c.get('api').fetch(`/v1/jobs/${encodeURIComponent(id)}/events`)
+    const response = await c.get('api').fetch(`${jobPath(id)}/events`)
     if (!response.ok || response.body === null) return proxy(c, response)
     const events = whileSignedIn(c, deps, response.body).pipeThrough(renderEvents(c, deps, id))
     return proxy(c, new Response(events, response))

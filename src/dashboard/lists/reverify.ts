@@ -23,13 +23,14 @@ import { badge, CLASS_NAMES, time } from '../page/text.ts'
 import { redirectWithNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
 import { isActive } from './charts.ts'
+import { findJob, jobPath, listPath } from './find-job.ts'
 
 type JobPageDeps = Pick<DashboardDeps, 'clock' | 'random'>
 
 /** Renders the counts of a list that re-verifies another one. */
 export async function changesOf(c: Context<Env>, job: Job): Promise<Html> {
   if (job.previous_job_id === undefined) return NOTHING
-  const path = `/v1/jobs/${encodeURIComponent(job.job_id)}/changes`
+  const path = `${jobPath(job.job_id)}/changes`
   const { data } = await c.get('api').ask<ChangePage>(path, { query: { limit: 1 } })
   const previous = html`<a href="/lists/${job.previous_job_id}">an earlier list</a>`
   return card({
@@ -163,15 +164,14 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
   const changeSchedule =
     (options: { readonly method: 'PATCH' | 'DELETE'; readonly body?: object }, note: string) =>
     async (c: Context<Env>): Promise<Response> => {
-      const job = await c.get('api').ask<Job>(`/v1/jobs/${idOf(c)}`)
-      const schedule = await findSchedule(c, job)
+      const schedule = await findSchedule(c, await findJob(c))
       if (schedule === null) throw new Refusal(404, 'The list has no schedule.')
       try {
         await c.get('api').ask(`/v1/schedules/${schedule.id}`, options)
       } catch (error) {
         return fail(c, problemWith(error))
       }
-      return redirectWithNote(c, `/lists/${idOf(c)}`, note)
+      return redirectWithNote(c, listPath(c), note)
     }
 
   const create = async (c: Context<Env>, how: typeof createRun): Promise<Response> => {
@@ -199,7 +199,7 @@ export function reverifyRoutes(fail: Fail): Hono<Env> {
 
 /** Creates a list and opens its page. */
 async function createRun(c: Context<Env>, sent: SubmittedForm): Promise<Response> {
-  const created = await c.get('api').ask<ReverifyJob>(`/v1/jobs/${idOf(c)}/reverify`, {
+  const created = await c.get('api').ask<ReverifyJob>(`${jobPath(c.req.param('id'))}/reverify`, {
     body: selectionIn(sent, 'selected'),
     once: readNonce(sent),
   })
@@ -211,10 +211,8 @@ async function createSchedule(c: Context<Env>, sent: SubmittedForm): Promise<Res
   const every_days = Number(sent.text('every_days'))
   const body = { job_id: c.req.param('id'), every_days, ...selectionIn(sent, 'scheduled') }
   await c.get('api').ask('/v1/schedules', { body, once: readNonce(sent) })
-  return redirectWithNote(c, `/lists/${idOf(c)}`, 'Schedule created.')
+  return redirectWithNote(c, listPath(c), 'Schedule created.')
 }
 
 const selectionIn = ({ text }: SubmittedForm, name: string) =>
   (ROW_CHOICES.find(({ value }) => value === text(name)) ?? ROW_CHOICES[0]).selection
-
-const idOf = (c: Context<Env>) => encodeURIComponent(c.req.param('id') ?? '')

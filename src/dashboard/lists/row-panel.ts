@@ -6,7 +6,7 @@ import { sanitizeText } from '../../platform/text.ts'
 import { ApiProblem } from '../api.ts'
 import type { Env } from '../deps.ts'
 import { sentForm } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import { type Html, isHtmx, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
@@ -17,6 +17,7 @@ import { may } from '../session/signed-in.ts'
 import { findings } from '../verify/verdict.ts'
 import { after, type Progress, started, verifyWithEvents } from '../verify/verify-events.ts'
 import { pathTo, type RowFilter } from './filters.ts'
+import { findJob, jobPath } from './find-job.ts'
 
 // The details of a row. The URL of the page says which row is open, so that it can be shared and
 // works without JavaScript; `rows.js` makes the panel a dialog and keeps the page.
@@ -64,7 +65,7 @@ type Row = ResultRowAnswer['data']
 
 /** Returns an API error, such as for a row that does not exist, instead of failing the whole page. */
 async function findRow(c: Context<Env>, jobId: string, row: string): Promise<Row | ApiProblem> {
-  const path = `/v1/jobs/${encodeURIComponent(jobId)}/results/${encodeURIComponent(row)}`
+  const path = `${jobPath(jobId)}/results/${encodeURIComponent(row)}`
   try {
     return (await c.get('api').ask<ResultRowAnswer>(path)).data
   } catch (error) {
@@ -141,14 +142,14 @@ type Show = (c: Context<Env>, open: string, check: Html) => Promise<Response>
 export const rowVerifyRoutes = (show: Show): Hono<Env> =>
   new Hono<Env>().post('/lists/:id/rows/:row/verify', async c => {
     const [id, position] = [c.req.param('id'), c.req.param('row')]
-    const job = await c.get('api').ask<Job>(`/v1/jobs/${encodeURIComponent(id)}`)
+    const job = await findJob(c)
     const row = await findRow(c, id, position)
     if (row instanceof ApiProblem) throw row
     const { text } = await sentForm(c)
     const suggested = row.result?.did_you_mean ?? row.email
     const email = text('subject') === SUGGESTION ? suggested : row.email
     const check = verified(await verify(c, email, job.sandbox === true))
-    return c.req.header('HX-Request') === 'true' ? part(c, check) : show(c, position, check)
+    return isHtmx(c) ? part(c, check) : show(c, position, check)
   })
 
 async function verify(c: Context<Env>, email: string, sandbox: boolean): Promise<Progress> {

@@ -10,6 +10,7 @@ import { table } from '../page/table.ts'
 import { badge, NO_ADDRESS } from '../page/text.ts'
 import { chips, FOUND, filterForm, pages, ROWS, rowsLink, sortLink } from './filter.ts'
 import { filterError, isFiltered, pathTo, queryFor, type RowFilter } from './filters.ts'
+import { jobPath } from './find-job.ts'
 import { formatAddress, PANEL } from './row-panel.ts'
 
 // The table of rows: the same for a list that runs and for one that has ended.
@@ -47,7 +48,7 @@ async function findRows(
   jobId: string,
   rowFilter: RowFilter,
 ): Promise<ResultPage['data']> {
-  const path = `/v1/jobs/${encodeURIComponent(jobId)}/results`
+  const path = `${jobPath(jobId)}/results`
   const query = { ...queryFor(rowFilter), limit: PAGE_ROWS, count: true }
   return (await c.get('api').ask<ResultPage>(path, { query })).data
 }

@@ -22,7 +22,7 @@ import { type ApiProblem, problemOf } from '../api.ts'
 import type { Api, DashboardDeps, Env, SignedIn } from '../deps.ts'
 import { DISK_LOW } from '../page/banner.ts'
 import { field, nonceField, nonceTarget, problemWith, readNonce, renewNonce } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import { type Html, isHtmx, NOTHING } from '../page/html.ts'
 import { icon } from '../page/icon.ts'
 import { page, part } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
@@ -81,8 +81,6 @@ export function intakeRoutes({ disk, random, settings }: DashboardDeps): Hono<En
       }
     })
 }
-
-const isHtmx = (c: Context<Env>) => c.req.header('HX-Request') === 'true'
 
 const goTo = (c: Context<Env>, path: string): Response =>
   isHtmx(c) ? c.body(null, 204, { 'HX-Redirect': path }) : c.redirect(path, 303)

@@ -83,6 +83,20 @@ export const select = (o: {
     ${o.hint === undefined ? NOTHING : html`<small id="${o.name}-hint">${o.hint}</small>`}
   </p>`
 
+/** Returns the choices of a list of values with their labels. */
+export const toChoices = (
+  values: readonly (readonly [value: string, label: string])[],
+  chosen: string,
+): Choice[] => values.map(([value, label]) => ({ value, label, checked: value === chosen }))
+
+/** Renders the drop-down list of a filter, which begins with all. */
+export const filterSelect = (
+  label: string,
+  name: string,
+  values: readonly (readonly [value: string, label: string])[],
+  chosen = '',
+): Html => select({ label, name, choices: toChoices([['', 'All'], ...values], chosen) })
+
 /** Renders a POST form with its CSRF token. */
 export const form = (c: Context<Env>, action: string, body: Html): Html => html`
   <form method="post" action="${action}">${csrfField(c)}${body}</form>`

@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 
@@ -6,3 +7,6 @@ export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
 /** Empty markup. */
 export const NOTHING: Html = html``
+
+/** Whether htmx sent the request, which replaces a part of the page with the response. */
+export const isHtmx = ({ req }: Context): boolean => req.header('HX-Request') === 'true'

@@ -19,7 +19,7 @@ import { errorMessage } from '../../platform/error.ts'
 import { writeLog } from '../../platform/log.ts'
 import { apiFor } from '../api.ts'
 import type { DashboardDeps, Env, SignedIn } from '../deps.ts'
-import type { Html } from '../page/html.ts'
+import { type Html, isHtmx } from '../page/html.ts'
 import { DASHBOARD_LOG } from '../telemetry.ts'
 import { sessionToken } from './cookie.ts'
 
@@ -91,7 +91,7 @@ const TOUCH_EVERY_MS = MINUTE
 /** Leads back to the page, or to that of a form or of a part that was requested. */
 function toSignIn(c: Context<Env>): Response {
   const { req } = c
-  const isPart = req.header('HX-Request') === 'true'
+  const isPart = isHtmx(c)
   const isPage = req.method === 'GET' && !isPart
   const from = isPage ? req.url : (req.header('HX-Current-URL') ?? req.header('Referer') ?? '')
   const { pathname = '/', search = '' } = URL.parse(from) ?? {}
@@ -103,8 +103,7 @@ function toSignIn(c: Context<Env>): Response {
 /** Sends a person who must set up a second factor to that page. */
 export const requireSecondFactor = (): MiddlewareHandler<Env> => async (c, next) => {
   if (!c.get('user').lacksSecondFactor) return next()
-  if (c.req.header('HX-Request') === 'true')
-    return c.body(null, 403, { 'HX-Redirect': SECOND_FACTOR })
+  if (isHtmx(c)) return c.body(null, 403, { 'HX-Redirect': SECOND_FACTOR })
   return c.redirect(SECOND_FACTOR, 303)
 }
 

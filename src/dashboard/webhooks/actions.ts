@@ -13,7 +13,7 @@ import { pluralize } from '../../platform/format.ts'
 import { ApiProblem } from '../api.ts'
 import type { Api, DashboardDeps, Env } from '../deps.ts'
 import { problemWith, readNonce, sentForm } from '../page/form.ts'
-import type { Html } from '../page/html.ts'
+import { type Html, isHtmx } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { notice, Refusal } from '../page/notice.ts'
 import { time } from '../page/text.ts'
@@ -22,7 +22,7 @@ import { may } from '../session/signed-in.ts'
 import { endpointPage } from './endpoint.ts'
 import { bodyOf, draftOf, headersOf } from './endpoint-form.ts'
 import { secretPage, testResult } from './endpoint-parts.ts'
-import { CHANGED, pathOf } from './log.ts'
+import { CHANGED, pagePath, pathOf } from './log.ts'
 
 /** Routes that change, test, rotate, recover and delete an endpoint. */
 export function actionRoutes(deps: DashboardDeps): Hono<Env> {
@@ -37,7 +37,7 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       } catch (error) {
         return endpointPage(c, deps, id, { draft, problem: problemWith(error) })
       }
-      return redirectWithNote(c, `/webhooks/${encodeURIComponent(id)}`, 'Webhook updated.')
+      return redirectWithNote(c, pagePath(id), 'Webhook updated.')
     })
     .post('/webhooks/:id/switch', async c => {
       const id = c.req.param('id')
@@ -45,7 +45,7 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       await c.get('api').ask(pathOf(id), { method: 'PATCH', body: { active } })
       return redirectWithNote(
         c,
-        `/webhooks/${encodeURIComponent(id)}`,
+        pagePath(id),
         active ? ENABLED : 'Webhook disabled. No events are sent to it.',
       )
     })
@@ -54,8 +54,8 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       const event = (await sentForm(c)).text('event')
       const body = event === '' ? {} : { event }
       const { data } = await c.get('api').ask<WebhookTest>(`${pathOf(id)}/test`, { body })
-      if (c.req.header('HX-Request') !== 'true') {
-        return c.redirect(`/webhooks/${encodeURIComponent(id)}?tested=${data.delivery_id}`, 303)
+      if (!isHtmx(c)) {
+        return c.redirect(`${pagePath(id)}?tested=${data.delivery_id}`, 303)
       }
       c.header('HX-Trigger', CHANGED)
       return part(c, testResult(data))
@@ -78,7 +78,7 @@ export function actionRoutes(deps: DashboardDeps): Hono<Env> {
       const id = c.req.param('id')
       const body = { since: parseTime((await sentForm(c)).text('since')) }
       const { data } = await c.get('api').ask<Recovered>(`${pathOf(id)}/recover`, { body })
-      return redirectWithNote(c, `/webhooks/${encodeURIComponent(id)}`, recovered(data.recovered))
+      return redirectWithNote(c, pagePath(id), recovered(data.recovered))
     })
     .post('/webhooks/:id/delete', async c => {
       await c.get('api').ask(pathOf(c.req.param('id')), { method: 'DELETE' })

@@ -6,8 +6,8 @@ import { formatDuration } from '../../platform/format.ts'
 import { SENT_KINDS } from '../../webhooks/event-types.ts'
 import { queryOf } from '../api.ts'
 import type { Env } from '../deps.ts'
-import { field, type QueryFilter, readFilter, select } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import { field, filterSelect, type QueryFilter, readFilter } from '../page/form.ts'
+import { type Html, isHtmx, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
 import { pageLinks } from '../page/parts.ts'
 import { table } from '../page/table.ts'
@@ -15,6 +15,9 @@ import { ago, statusBadge, type Tone, time } from '../page/text.ts'
 
 /** Returns the API path of an endpoint. */
 export const pathOf = (id: string) => `/v1/webhooks/${encodeURIComponent(id)}`
+
+/** Returns the path of its page. */
+export const pagePath = (id: string) => `/webhooks/${encodeURIComponent(id)}`
 
 /** Renders the deliveries of an endpoint with their filter form. */
 export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html> {
@@ -26,8 +29,13 @@ export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html
       <form method="get" action="${path}" class="row" hx-get="${path}" hx-target="#log" hx-swap="${SWAP}"
         hx-trigger="submit, change" hx-push-url="true" hx-sync="#log:queue last">
         ${field({ label: 'Search', name: 'search', type: 'search', value: filter.search ?? '', placeholder: 'ID, body or error' })}
-        ${select({ label: 'Status', name: 'status', choices: choicesOf(STATES, filter.status) })}
-        ${select({ label: 'Event', name: 'event', choices: choicesOf(KINDS, filter.event) })}
+        ${filterSelect('Status', 'status', STATES, filter.status)}
+        ${filterSelect(
+          'Event',
+          'event',
+          SENT_KINDS.map(kind => [kind, kind]),
+          filter.event,
+        )}
         <button>Show</button>
       </form>
       ${log(id, filter, await deliveriesOf(c, id, filter))}
@@ -35,8 +43,7 @@ export async function logSection(c: Context<Env>, { id }: Webhook): Promise<Html
 }
 
 /** Returns whether htmx requests only the log. */
-export const isForLog = (c: Context<Env>) =>
-  c.req.header('HX-Request') === 'true' && c.req.header('HX-Target') === 'log'
+export const isForLog = (c: Context<Env>) => isHtmx(c) && c.req.header('HX-Target') === 'log'
 
 /** Renders only the log; 204 if it is unchanged, so the page is not redrawn while it is read. */
 export async function logPart(c: Context<Env>, id: string): Promise<Response> {
@@ -144,11 +151,4 @@ const answerOf = ({ status_code, duration_ms, error }: Delivery): Html => html`
   ${duration_ms === null ? NOTHING : html`<small>${formatDuration(duration_ms)}</small>`}
   ${error === null || status_code !== null ? NOTHING : html`<br /><small>${error}</small>`}`
 
-const KINDS = [['', 'All'], ...SENT_KINDS.map(kind => [kind, kind] as const)] as const
-const STATES = [
-  ['', 'All'],
-  ...Object.entries(STATE_BADGES).map(([status, { label }]) => [status, label] as const),
-] as const
-
-const choicesOf = (choices: readonly (readonly [string, string])[], chosen: string | undefined) =>
-  choices.map(([value, label]) => ({ value, label, checked: value === (chosen ?? '') }))
+const STATES = Object.entries(STATE_BADGES).map(([status, { label }]) => [status, label] as const)

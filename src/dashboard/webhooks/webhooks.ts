@@ -14,7 +14,7 @@ import { formatDuration } from '../../platform/format.ts'
 import { type ApiProblem, queryOf } from '../api.ts'
 import type { DashboardDeps, Env } from '../deps.ts'
 import { form, nonceField, problemWith, readNonce, sentForm } from '../page/form.ts'
-import { type Html, NOTHING } from '../page/html.ts'
+import { type Html, isHtmx, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { empty, notice } from '../page/notice.ts'
 import { facts, primaryLink } from '../page/parts.ts'
@@ -27,7 +27,7 @@ import { endpointRoutes, renderBadge } from './endpoint.ts'
 import { bodyOf, type Draft, draftOf, endpointFields, headersOf, LABELS } from './endpoint-form.ts'
 import { formatResponse, secretPage, successCell } from './endpoint-parts.ts'
 import { eventTypesPage } from './event-types.ts'
-import { hashVersion, isPending, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
+import { hashVersion, isPending, pagePath, pathOf, SWAP, stateOf, TRIGGERS } from './log.ts'
 
 /** Routes of webhooks: endpoints, their settings and deliveries. */
 export function webhooksRoutes(deps: DashboardDeps): Hono<Env> {
@@ -175,7 +175,7 @@ function deliveryRoutes(): Hono<Env> {
       const { id, delivery } = c.req.param()
       const api = c.get('api')
       const { data } = await api.ask<DeliveryDetailAnswer>(deliveryPath(id, delivery))
-      if (c.req.header('HX-Request') === 'true') {
+      if (isHtmx(c)) {
         return c.req.query('seen') === versionOf(data)
           ? c.body(null, 204)
           : part(c, history(c, data))
@@ -188,7 +188,7 @@ function deliveryRoutes(): Hono<Env> {
       await c.get('api').ask(`${deliveryPath(id, delivery)}/retry`, { method: 'POST' })
       return redirectWithNote(
         c,
-        `/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(delivery)}`,
+        `${pagePath(id)}/deliveries/${encodeURIComponent(delivery)}`,
         'Resending with six new attempts.',
       )
     })
