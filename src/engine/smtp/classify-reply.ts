@@ -2,7 +2,13 @@ import { LRUCache } from 'lru-cache'
 import { sanitizeText } from '../../platform/text.ts'
 import type { Reply } from './reply.ts'
 import { CLIENT_PHRASES } from './reply-rules/client.ts'
-import { BLOCK_CODES, CODE_MEANINGS, DEFINITIVE_CODES, MAILBOX_CODES } from './reply-rules/codes.ts'
+import {
+  BLOCK_CODES,
+  CODE_MEANINGS,
+  DEFINITIVE_CODES,
+  MAILBOX_CODES,
+  NO_MAIL_CODES,
+} from './reply-rules/codes.ts'
 import { DOMAIN_PHRASES } from './reply-rules/domains.ts'
 import {
   BLOCK_PHRASES,
@@ -152,6 +158,7 @@ export const REPLY_RULES: readonly ReplyRule[] = [
   ...DOMAIN_PHRASES,
   ...MAILBOX_PHRASES,
   ...BLOCK_CODES,
+  ...NO_MAIL_CODES,
   ...WEAK_PHRASES,
   ...MAILBOX_CODES,
   ...CODE_MEANINGS,

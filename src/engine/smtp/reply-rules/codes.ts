@@ -56,7 +56,7 @@ const WORDLESS_TEXT =
   /^(?:<>|\[[\d.]{7,15}\]|(?:[a-z0-9-]{1,63}\.){1,8}[a-z0-9-]{0,63})?[ .:]{0,3}$/
 
 /** Codes of RFC 7504: with words, the words decide, because many servers reply 521 to a block. */
-const NO_MAIL_CODES: readonly ReplyRule[] = [
+export const NO_MAIL_CODES: readonly ReplyRule[] = [
   {
     ...basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
     pattern:
@@ -79,7 +79,6 @@ const NO_MAIL_CODES: readonly ReplyRule[] = [
 
 /** Enhanced codes about the mailbox, if no phrase matched. */
 export const MAILBOX_CODES: readonly ReplyRule[] = [
-  ...NO_MAIL_CODES,
   { ...enhanced('rejected/no-mail', /^5\.1\.10$/, 'RFC 7505 §4.1'), pattern: /null ?mx/ },
   {
     ...basic('blocked/sender', /^5/, 'RFC 7505 §4.2: the domain of the recipient had an MX'),

@@ -2,6 +2,12 @@ import { type ReplyRule, says, words } from './generic.ts'
 
 /** What a reply says about the domain of the recipient. That of the sender came before. */
 export const DOMAIN_PHRASES: readonly ReplyRule[] = [
+  // A part of the mail system, which may follow the address: "<ann@mx.example>... Service unavailable".
+  ...words(
+    'deferred/busy',
+    'Sendmail (EX_UNAVAILABLE); RFC 3463 §3.4 (x.3.2)',
+    /\b(?:service|server|system|host|gateway|back-?end|data ?base|directory|ldap|spool|queue|store|storage|mailer|agent|hop|resources?|connection|session|network)s? (?:(?:is|was|are|were) )?(?:(?:currently|temporarily|presently) )?(?:unavailable|unreachable|unresponsive|not (?:available|reachable|responding|answering)|down\b|off-?line)/,
+  ),
   ...says(
     'rejected/no-mailbox',
     'sisimai: UserUnknown',

@@ -106,7 +106,8 @@ export const ENGLISH: Lexicon = {
   part: 'certificat*, header*, attachment*, url, urls, link, links, link address, web address, file, files, key, literal, user agent, message id',
   command: 'command*, parameter*, argument*, option*, extension*, keyword*',
   host: 'host, hosts',
-  server: 'server*, system, mta, exchanger*, gateway*, site, machine',
+  server:
+    'server*, mailbox server, mailbox store, message store, mail store, system, mta, exchanger*, gateway*, site, machine',
   mail: 'mail, mails, replies, email*, e mail, e mails, message*, mailing, messages, letter*, correspondence',
   list: 'list, lists, gal, on file, mapping, mappings, record*, table*, directory, database, ldap, book, map, catalog*, registry, index, dictionary, file list',
   missing:

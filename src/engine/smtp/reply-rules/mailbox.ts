@@ -6,6 +6,21 @@ const BOX = '(box|addr|person)'
 
 /** What a reply says about the mailbox. That of the sender came before, see `generic.ts`. */
 export const MAILBOX_PHRASES: readonly ReplyRule[] = [
+  // A part of the mail system after the address: "<ann@mx.example>... Service unknown".
+  ...says(
+    'deferred/busy',
+    'Sendmail (EX_UNAVAILABLE); RFC 3463 §3.4 (x.3.2)',
+    '^ addr .? (mail|_)? (server|serve|conn|dns) .. missing',
+    '^ addr .? (mail|_)? (server|conn) .. closed',
+  ),
+  {
+    // After the address and a colon, an unknown noun is what is missing, not the address.
+    pattern: /^<>(?::|\.\.)/,
+    sentence: phrase('^ addr .? _ _? later? (missing|closed|full)'),
+    meaning: 'blocked/policy',
+    provider: 'any',
+    source: 'RFC 5321 §4.2.1',
+  },
   ...says(
     'rejected/full',
     'RFC 5248 (x.2.2), sisimai: MailboxFull',
@@ -39,7 +54,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
   ...says(
     'deferred/busy',
     'RFC 3463 §3.3 (x.2.0)',
-    `${BOX} later missing`,
+    `${BOX} .? .. later missing`,
     `${BOX} missing later`,
     'later fail? box missing',
     `later missing ${BOX}`,
@@ -108,7 +123,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
   ...words(
     'rejected/no-mailbox',
     'a name without a noun',
-    /^[^ ;:,]{1,64} (?:could not be found|was not found)/,
+    /^(?!(?:service|server|system|gateway|host|dns|connection|session|command|parameter|database|directory|backend|resource)s? )[^ ;:,]{1,64} (?:could not be found|was not found)/,
   ),
   {
     sentence: phrase(`${BOX} refused`),

@@ -104,7 +104,7 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   microsoft('blocked/policy', /does(?:n't| not) accept (?:e?mail|messages) over ipv6/),
   microsoft('rejected/disabled', /access denied, banned recipient|accountdisabledexception/),
   microsoft('rejected/full', /quotaexceededexception/),
-  microsoft('deferred/busy', /attr34/),
+  microsoft('deferred/busy', /attr3[45]/),
   exchange('deferred/busy', /insufficient system (?:resources|storage)/),
   exchange('rejected/no-mailbox', /single label domains|reserved by rfc 2606/),
 
@@ -176,7 +176,8 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   // With a 4xx the block is temporary, unless the text names a blocklist.
   godaddy('deferred/rate', /\bib1\d\d\b/, { code: /^4/ }),
   godaddy('blocked/blocklist', /\bib1\d\d\b/),
-  titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
+  // The limit of messages that a mailbox or a domain receives, whatever the words before it.
+  titan('deferred/rate', /quota exceeded/, { enhanced: /^5\.4\.[67]$/ }),
   titan('rejected/disabled', /incoming suspended due to abuse/),
   improvmx('rejected/not-hosted', /#id-5\.9\.[235]/),
   improvmx('deferred/busy', /#id-5\.9\.4/),
@@ -203,7 +204,8 @@ export const PROVIDER_PHRASES: readonly ReplyRule[] = [
   gmx('deferred/busy', /nemesis[^;]{0,40}temporar|requested action aborted: local error/),
   gmx('blocked/blocklist', /nemesis esmtp service not available/),
   telekom('blocked/blocklist', /\bip=[^;]{0,60}(?:none|bad|poor|dynamic)|none\/bad reputation/),
-  tencent('rejected/disabled', /mailbox unavailable or access denied/),
+  // The recipient receives too many messages at the moment.
+  tencent('deferred/busy', /mailbox unavailable or access denied/),
   netease('blocked/blocklist', /\b(?:hl|ip):(?:ipb|ihu|itc|rep|icc|def|mec)\b/),
   netease('deferred/rate', /\b(?:rp|mi):(?:cel|trc|orq|qrc|qin|ecn|srt|sfq|stc)\b/),
   netease('blocked/policy', /\b(?:dt|mi):(?:spm|sum|spb|cel)\b/),
