@@ -114,24 +114,27 @@ type ServeRun = {
 async function serve(run: ServeRun): Promise<void> {
   const { received, context, config, address, mail, certificate, flags, lists, log } = run
   let services: HttpService | null = null
-  const deps = { context, config, log, headers: (ip: string) => services?.headers(ip) ?? {} }
-  const server = await startServer({
-    ...serverDeps(deps, () => services?.app ?? null),
-    host: address.host,
-    port: address.port,
-    certificate,
-    mayBePlain: address.mayBePlain,
-    takesList: request => services?.takesList(request) ?? false,
-    admission(request, response, start) {
-      if (services !== null) return services.admission(request, response, start)
-      start()
-      return null
-    },
-  })
-  const servers = [server]
   let renewal: Renewal | null = null
+  // From the start: without a listener, SIGHUP ends a process.
+  const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.checkNow())
+  const deps = { context, config, log, headers: (ip: string) => services?.headers(ip) ?? {} }
+  const servers: HttpServer[] = []
   let cancelExit = () => {}
   try {
+    const server = await startServer({
+      ...serverDeps(deps, () => services?.app ?? null),
+      host: address.host,
+      port: address.port,
+      certificate,
+      mayBePlain: address.mayBePlain,
+      takesList: request => services?.takesList(request) ?? false,
+      admission(request, response, start) {
+        if (services !== null) return services.admission(request, response, start)
+        start()
+        return null
+      },
+    })
+    servers.push(server)
     const derived = deriveBaseUrl(config, address, server.port)
     const baseUrl = await joinDatabase(context, config, derived, log)
     const notify = createNotify(mail, log)
@@ -157,7 +160,6 @@ async function serve(run: ServeRun): Promise<void> {
       const renewalDeps = { clock: context.clock, log }
       renewal = watchCertificate(address.files, certificate, renewalDeps, one => server.renew(one))
     }
-    const stopReloading = reloadOnSighup(context, lists, flags, log, () => renewal?.checkNow())
     const url = listenUrl(address, server.port)
     const isPlain = address.files === null
     // The sign-in link works for its first reader, so print it to a terminal, never to a log.
@@ -166,11 +168,11 @@ async function serve(run: ServeRun): Promise<void> {
     printBanner(context, log, { url, baseUrl, isPlain, key, path, notes })
     await logStartupWarnings(services.service)
     await received
-    stopReloading()
     if (isShared(config)) cancelExit = exitAfter(context, STOP_MS_MAX, log)
   } finally {
     renewal?.stop()
     await stop(services, servers)
+    stopReloading()
     cancelExit()
   }
   writeLog(log, CLI_LOG.stopped)

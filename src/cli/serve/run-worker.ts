@@ -1,3 +1,4 @@
+import type { HttpServer } from '../../api/server/server.ts'
 import { listFiles } from '../../compose/engine.ts'
 import { composeWorker, type MonitoredWorker, type WorkerServices } from '../../compose/worker.ts'
 import type { Config } from '../../config/settings.ts'
@@ -70,9 +71,12 @@ async function workUntil(
   stopping: AbortSignal,
 ): Promise<void> {
   let services: MonitoredWorker | null = null
+  // From the start: without a listener, SIGHUP ends a process.
+  const stopReloading = reloadOnSighup(context, lists, flags, log)
   const deps = { context, config, log, headers: () => ({}) }
-  const watch = await startWatchServer(deps, () => services?.watch ?? null)
+  let watch: HttpServer | null = null
   try {
+    watch = await startWatchServer(deps, () => services?.watch ?? null)
     const baseUrl = await joinService(context, config, log, stopping)
     if (baseUrl === null) return
     const externalDeps = externalDepsFrom(context, throttledLog(log, context.clock))
@@ -80,13 +84,12 @@ async function workUntil(
     // The environment may be shared with services that run with --work off.
     const fitting = fitToOpenFiles(config, text => log.warn(text))
     services = await composeWorker({ ...fitting, work: true }, externalDeps, run)
-    const stopReloading = reloadOnSighup(context, lists, flags, log)
     logStart(log, config, { member: services.member(), baseUrl })
     await received
-    stopReloading()
     await stop(context, services, log)
   } finally {
     await watch?.stop(0)
+    stopReloading()
   }
 }
 

@@ -52,10 +52,12 @@ test('a worker serves only health and metrics on the port of --metrics-listen', 
   await expect(get('/livez')).rejects.toThrow('fetch failed')
 })
 
-test('a worker that waits for the first service is live but not ready', async () => {
+test('a worker that waits for the first service is live but not ready, and reloads its lists', async () => {
   const { worker } = await cluster()
   const running = worker(LISTEN)
   await running.printed('waiting for the first one', 'stderr')
+  running.signal('SIGHUP')
+  await running.printed('lists reloaded', 'stderr')
   const status = async (path: string) => (await fetch(watchUrl(running.stderr) + path)).status
   expect([await status('/livez'), await status('/readyz')]).toEqual([200, 503])
   running.signal('SIGTERM')
