@@ -39,7 +39,7 @@ export type ListItem = {
 type ListRowsDeps = {
   readonly database: Database
   readonly writer: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
-  readonly list: ActiveJob
+  readonly activeJob: ActiveJob
   /** Lets requests go before reads; null if the process serves none. */
   readonly priority: Pick<Priority, 'yieldToRequests'> | null
   /** Reads from the database, again after a temporary error if that is to be waited for. */
@@ -86,7 +86,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   constructor(deps: ListRowsDeps) {
     this.#deps = deps
     onAbort(deps.stopping, () => this.#wake())
-    onAbort(deps.list.finishing, () => this.#wake())
+    onAbort(deps.activeJob.finishing, () => this.#wake())
   }
 
   /** Reads when the rows that were postponed before are due. Call it first. */
@@ -95,8 +95,8 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async #load(): Promise<void> {
-    const { database, list, writer } = this.#deps
-    const { id: jobId, engine } = list
+    const { database, activeJob, writer } = this.#deps
+    const { id: jobId, engine } = activeJob
     this.#postponed.takeAll()
     // An earlier run may have results that are not committed yet.
     await writer.flushed()
@@ -141,9 +141,9 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   decided({ position, copies }: ListItem, result: Result): void {
     this.#given--
-    const { writer, list } = this.#deps
+    const { writer, activeJob } = this.#deps
     // A row that was postponed before is routed; until then it is queued.
-    void writer.add(list.id, {
+    void writer.add(activeJob.id, {
       results: [{ position, copies, result: toRowResult(result) }],
       holder: null,
     })
@@ -151,10 +151,10 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   postponed({ position }: ListItem, { retry, outcome, task }: Postponement): boolean {
-    const { writer, list, database, timings } = this.#deps
+    const { writer, activeJob, database, timings } = this.#deps
     const now = database.steadyClock.now()
     const stored = toPostponed(position, { retry, outcome }, now, timings)
-    void writer.add(list.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
+    void writer.add(activeJob.id, { routed: [toItemRoute(position, task)], postponed: [stored] })
     const operator = task.operator.name
     const { dueAt, egress } = stored
     if (retry.delayMs === 0) {
@@ -210,15 +210,17 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   /** Whether the next page has rows, or may have some. */
   get #hasReadable(): boolean {
     const hasWaiting = !this.#postponed.isEmpty || this.#refused.size > 0
-    return !this.#isRead || !this.#due.isEmpty || (hasWaiting && this.#deps.list.finishing.aborted)
+    return (
+      !this.#isRead || !this.#due.isEmpty || (hasWaiting && this.#deps.activeJob.finishing.aborted)
+    )
   }
 
   async #readPage(max: number): Promise<Row<ListItem>[]> {
     this.#collectDue()
     if (!this.#due.isEmpty) return this.#readAgain(this.#due.take(max))
     if (this.#isRead) return []
-    const { database, list, retryRead } = this.#deps
-    const { id: jobId } = list
+    const { database, activeJob, retryRead } = this.#deps
+    const { id: jobId } = activeJob
     const page = await retryRead(() => queuedItems(database, { jobId, after: this.#after, max }))
     this.#after = page.at(-1)?.position ?? this.#after
     this.#isRead = page.length < max
@@ -227,12 +229,13 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
 
   /** Moves rows that are due to the rows to read now. */
   #collectDue() {
-    const { database, list } = this.#deps
-    if (list.finishing.aborted) return this.#collectAll()
+    const { database, activeJob } = this.#deps
+    if (activeJob.finishing.aborted) return this.#collectAll()
     this.#due.add(this.#postponed.takeDue(database.steadyClock.now()))
     // Rows that wait for an egress that is blocked move to another one at once.
     for (const [key, { operator, egress }] of this.#suspects) {
-      if (egress === null || !list.engine.egressPool.isDeprioritised(egress, operator)) continue
+      if (egress === null || !activeJob.engine.egressPool.isDeprioritised(egress, operator))
+        continue
       this.#suspects.delete(key)
       this.#due.add(this.#postponed.takeSlot({ operator, egress }))
     }
@@ -246,14 +249,14 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   }
 
   async #readAgain(positions: readonly number[]): Promise<Row<ListItem>[]> {
-    const { database, writer, list, retryRead } = this.#deps
+    const { database, writer, activeJob, retryRead } = this.#deps
     // Their last changes may not be committed yet.
     await writer.flushed()
     const now = database.steadyClock.now()
     const rows: Row<ListItem>[] = []
-    const { id: jobId } = list
+    const { id: jobId } = activeJob
     for (const item of await retryRead(() => openItems(database, { jobId, positions }))) {
-      const latest = list.finishing.aborted ? decodeLatest(item) : null
+      const latest = activeJob.finishing.aborted ? decodeLatest(item) : null
       if (latest === null) {
         rows.push({ ...toRetriedRow(jobId, item, now), askedBy: this.#asked.get(item.position) })
         this.#asked.delete(item.position)
@@ -265,7 +268,7 @@ export class ListRows implements Feed<ListItem>, Sink<ListItem> {
   /** Gives a row that waited the result of its latest probe. */
   #finishWith({ position, copies }: StoredItem, result: Result) {
     this.#given++
-    this.decided({ jobId: this.#deps.list.id, position, copies, isStored: true }, result)
+    this.decided({ jobId: this.#deps.activeJob.id, position, copies, isStored: true }, result)
   }
 
   /** Waits until a row is due or was given back, or all have their results. */

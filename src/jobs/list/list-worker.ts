@@ -69,7 +69,7 @@ export class ListWorker implements JobWorker {
   readonly #deps: WorkerDeps
   readonly #cluster: WorkerMembership | null
   readonly #timings: WorkerTimings
-  readonly #lists: ActiveJobs
+  readonly #activeJobs: ActiveJobs
   readonly #starter: JobStarter
   readonly #waiters = new JobWaiters<Job>()
   readonly #reporter: JobReporter
@@ -105,10 +105,10 @@ export class ListWorker implements JobWorker {
     this.#deps = deps
     this.#cluster = cluster
     this.#timings = timings
-    this.#lists = new ActiveJobs(deps)
+    this.#activeJobs = new ActiveJobs(deps)
     this.#reporter = new JobReporter({
       ...deps,
-      lists: this.#lists,
+      activeJobs: this.#activeJobs,
       drop: jobId => this.drop(jobId),
     })
     this.#writer = new ResultWriter({
@@ -169,12 +169,12 @@ export class ListWorker implements JobWorker {
   }
 
   take(jobId: string): void {
-    if (this.#lists.get(jobId) === undefined) this.#starter.start(jobId)
+    if (this.#activeJobs.get(jobId) === undefined) this.#starter.start(jobId)
   }
 
   drop(jobId: string): void {
     this.#starter.drop(jobId)
-    this.#lists.drop(jobId)
+    this.#activeJobs.drop(jobId)
     void findJob(this.#deps.database, jobId).then(
       job => this.#waiters.notify(jobId, job),
       () => this.#waiters.notify(jobId, null),
@@ -186,7 +186,7 @@ export class ListWorker implements JobWorker {
   }
 
   get jobIds(): ReadonlySet<string> {
-    return new Set([...this.#lists.ids, ...this.#starter.ids])
+    return new Set([...this.#activeJobs.ids, ...this.#starter.ids])
   }
 
   /** Resolves with the next change of a job; at once if it is finished or deleted. */
@@ -248,53 +248,54 @@ export class ListWorker implements JobWorker {
       this.#cluster === null ? startJob : startSharedJob
     const job = await this.#starter.retryWhileBusy(() => start(database, jobId), isDone)
     if (isDone() || job === null || job.finished_at !== null) return
-    const list = this.#lists.add(job)
+    const activeJob = this.#activeJobs.add(job)
     if (egresses.length === 0) {
       return this.#starter.retryWhileBusy(async () => queue?.put(WAKE_UP, jobId), isDone)
     }
-    const run = this.#retryFaults(list)
+    const run = this.#retryFaults(activeJob)
       .catch(error => this.#writer.fail(jobId, error))
       .finally(() => this.#runs.delete(jobId))
     this.#runs.set(jobId, run)
   }
 
   /** Processes a list, again after an internal failure if it cannot be started by its user. */
-  #retryFaults(list: ActiveJob): Promise<void> {
+  #retryFaults(activeJob: ActiveJob): Promise<void> {
     const { database, log, retryStorageErrors = true } = this.#deps
-    return retry(() => this.#process(list), {
+    return retry(() => this.#process(activeJob), {
       clock: database.clock,
       signal: this.#stopping.signal,
       delayMs: this.#timings.retryMs,
       attemptsMax: FAULTS_MAX,
-      isRetryable: error => retryStorageErrors && !list.ended.aborted && !isStorageError(error),
+      isRetryable: error =>
+        retryStorageErrors && !activeJob.ended.aborted && !isStorageError(error),
       onRetry: error => writeLog(log, JOB_LOG.listRetried, { error: errorMessage(error) }),
     })
   }
 
-  async #process(list: ActiveJob): Promise<void> {
-    if (this.#cluster !== null) return this.#processShares(list, this.#cluster)
-    return list.engine.isSandbox ? this.#simulate(list) : this.#processAlone(list)
+  async #process(activeJob: ActiveJob): Promise<void> {
+    if (this.#cluster !== null) return this.#processShares(activeJob, this.#cluster)
+    return activeJob.engine.isSandbox ? this.#simulate(activeJob) : this.#processAlone(activeJob)
   }
 
-  async #processAlone(list: ActiveJob): Promise<void> {
+  async #processAlone(activeJob: ActiveJob): Promise<void> {
     const { database, priority = null } = this.#deps
-    const signals = this.#listen(list)
+    const signals = this.#listen(activeJob)
     const { draining } = signals
     const rows = new ListRows({
       database,
       writer: this.#writer,
-      list,
+      activeJob,
       priority,
       retryRead: read => this.#starter.retryWhileBusy(read, () => draining.signal.aborted),
       timings: this.#timings,
       stopping: draining.signal,
     })
-    this.#rows.set(list.id, rows)
+    this.#rows.set(activeJob.id, rows)
     try {
       await rows.load()
-      await this.#runRows(list, rows, signals)
+      await this.#runRows(activeJob, rows, signals)
     } finally {
-      this.#rows.delete(list.id)
+      this.#rows.delete(activeJob.id)
       signals.end()
     }
   }
@@ -303,19 +304,19 @@ export class ListWorker implements JobWorker {
    * Works on shares of a list until it has ended. A member that was expired, or that lost its
    * connection to the database, continues with another share.
    */
-  async #processShares(list: ActiveJob, cluster: WorkerMembership): Promise<void> {
+  async #processShares(activeJob: ActiveJob, cluster: WorkerMembership): Promise<void> {
     const { clock } = this.#deps.database
-    const done = AbortSignal.any([this.#stopping.signal, list.ended])
+    const done = AbortSignal.any([this.#stopping.signal, activeJob.ended])
     while (!done.aborted) {
-      if (cluster.id !== this.#expiredId) await this.#processShare(list, cluster)
+      if (cluster.id !== this.#expiredId) await this.#processShare(activeJob, cluster)
       await sleep(clock, this.#timings.rejoinMs, done)
     }
   }
 
-  async #processShare(list: ActiveJob, cluster: WorkerMembership): Promise<void> {
+  async #processShare(activeJob: ActiveJob, cluster: WorkerMembership): Promise<void> {
     const { database, log, random, priority = null } = this.#deps
     const holder = cluster.id
-    const signals = this.#listen(list)
+    const signals = this.#listen(activeJob)
     const { draining, ending } = signals
     const abort = () => {
       draining.abort()
@@ -325,7 +326,7 @@ export class ListWorker implements JobWorker {
     const rows = new ShareRows({
       database,
       writer: this.#writer,
-      list,
+      activeJob,
       holder,
       random,
       priority,
@@ -335,20 +336,20 @@ export class ListWorker implements JobWorker {
     })
     try {
       // A claim whose reply was lost may have been committed since the end of the last share.
-      await this.#releaseShare(list.id, holder)
-      this.#shares.set(list.id, rows)
-      if (list.engine.isSandbox) await this.#simulateShare(list, rows)
-      else await this.#runRows(list, rows, signals)
+      await this.#releaseShare(activeJob.id, holder)
+      this.#shares.set(activeJob.id, rows)
+      if (activeJob.engine.isSandbox) await this.#simulateShare(activeJob, rows)
+      else await this.#runRows(activeJob, rows, signals)
     } catch (error) {
       if (!isStorageError(error)) throw error
       writeLog(log, JOB_LOG.claimRetried, { error: errorMessage(error) })
     } finally {
-      this.#shares.delete(list.id)
+      this.#shares.delete(activeJob.id)
       draining.abort()
       signals.end()
       for (const end of unsubscribe) end()
       await rows.settled()
-      await this.#releaseShare(list.id, holder)
+      await this.#releaseShare(activeJob.id, holder)
     }
   }
 
@@ -365,21 +366,21 @@ export class ListWorker implements JobWorker {
   }
 
   #runRows<T extends ListItem>(
-    list: ActiveJob,
+    activeJob: ActiveJob,
     rows: Feed<T> & Sink<T>,
     { draining, ending }: RunSignals,
   ): Promise<void> {
-    return this.#schedulerFor(list.engine).run(rows, rows, {
+    return this.#schedulerFor(activeJob.engine).run(rows, rows, {
       canRefuse: true,
-      route: list.options,
+      route: activeJob.options,
       signal: ending.signal,
       drain: draining.signal,
-      finish: list.finishing,
+      finish: activeJob.finishing,
     })
   }
 
   /** Drains a run when its list ends or the worker stops, and aborts it if that takes too long. */
-  #listen(list: ActiveJob): RunSignals {
+  #listen(activeJob: ActiveJob): RunSignals {
     const { clock } = this.#deps.database
     const draining = new AbortController()
     const ending = new AbortController()
@@ -387,7 +388,7 @@ export class ListWorker implements JobWorker {
     const subscriptions = [
       onAbort(this.#stopping.signal, () => draining.abort()),
       onAbort(this.#abort.signal, () => ending.abort()),
-      onAbort(list.ended, () => {
+      onAbort(activeJob.ended, () => {
         draining.abort()
         cancelTimer = clock.after(this.#timings.drainMs, () => ending.abort())
       }),
@@ -437,24 +438,24 @@ export class ListWorker implements JobWorker {
   }
 
   /** Gives the rows of a simulated list their results; none is probed. */
-  async #simulate(list: ActiveJob): Promise<void> {
+  async #simulate(activeJob: ActiveJob): Promise<void> {
     const { database, priority = null } = this.#deps
-    const ends = [this.#stopping.signal, list.ended]
+    const ends = [this.#stopping.signal, activeJob.ended]
     const size = priority === null ? SIMULATED_PER_PAGE : SIMULATED_PER_TURN
     const isDone = () => ends.some(({ aborted }) => aborted)
     for (let after = 0; !isDone(); ) {
       await this.#writer.settled()
       await priority?.yieldToRequests('route')
-      const read = () => queuedItems(database, { jobId: list.id, after, max: size })
+      const read = () => queuedItems(database, { jobId: activeJob.id, after, max: size })
       const page = await this.#starter.retryWhileBusy(read, isDone)
-      const prepared = await list.engine.route(page.map(({ text }) => text))
+      const prepared = await activeJob.engine.route(page.map(({ text }) => text))
       const results = page.flatMap(({ position, copies }, index) => {
         const one = prepared[index]
         return one !== undefined && 'result' in one
           ? [{ position, copies, result: toRowResult(one.result) }]
           : []
       })
-      if (results.length > 0) void this.#writer.add(list.id, { results })
+      if (results.length > 0) void this.#writer.add(activeJob.id, { results })
       if (page.length < size) return
       after = page.at(-1)?.position ?? after
     }
@@ -470,7 +471,7 @@ export class ListWorker implements JobWorker {
     const { database, egresses } = this.#deps
     const lists = [...this.#shares.keys()].map(jobId => ({
       jobId,
-      isFinishing: this.#lists.get(jobId)?.finishing.aborted ?? false,
+      isFinishing: this.#activeJobs.get(jobId)?.finishing.aborted ?? false,
     }))
     if (lists.length === 0) return
     const now = database.steadyClock.now()
@@ -481,16 +482,16 @@ export class ListWorker implements JobWorker {
 
   async #finishRequested(): Promise<void> {
     for (const id of await listJobsToFinish(this.#deps.database)) {
-      const list = this.#lists.get(id)
-      if (list === undefined || this.#announced.has(list)) continue
-      this.#announced.add(list)
+      const activeJob = this.#activeJobs.get(id)
+      if (activeJob === undefined || this.#announced.has(activeJob)) continue
+      this.#announced.add(activeJob)
       this.#deps.onFinishing?.(id)
-      this.#lists.finish(id)
+      this.#activeJobs.finish(id)
     }
   }
 
   #onProgress(job: Job) {
-    if (job.finished_at !== null) this.#lists.drop(job.id)
+    if (job.finished_at !== null) this.#activeJobs.drop(job.id)
     this.#waiters.notify(job.id, job)
     this.#reporter.progressed(job)
   }

@@ -32,7 +32,7 @@ import { type ListItem, READ_ROWS, toHistory, toPostponed } from './list-rows.ts
 type ShareRowsDeps = {
   readonly database: Database
   readonly writer: Pick<ResultWriter, 'add' | 'flushed' | 'settled' | 'pending'>
-  readonly list: ActiveJob
+  readonly activeJob: ActiveJob
   /** ID of the member that claims the rows. */
   readonly holder: string
   readonly random: Random
@@ -100,7 +100,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
     this.#deps = deps
     this.#from = deps.random.below(DOMAIN_KEYS).toString(16).padStart(2, '0')
     onAbort(deps.stopping, () => this.#wake())
-    onAbort(deps.list.finishing, () => {
+    onAbort(deps.activeJob.finishing, () => {
       this.#hasDue = true
       this.#wake()
     })
@@ -169,14 +169,14 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   decided({ position, copies }: HeldItem, result: Result): void {
-    const { writer, list, holder } = this.#deps
+    const { writer, activeJob, holder } = this.#deps
     const results = [{ position, copies, result: toRowResult(result) }]
-    void writer.add(list.id, { results, holder })
+    void writer.add(activeJob.id, { results, holder })
   }
 
   postponed(item: HeldItem, { retry, outcome, task }: Postponement): boolean {
-    const { list, database, timings } = this.#deps
-    const { egressPool } = list.engine
+    const { activeJob, database, timings } = this.#deps
+    const { egressPool } = activeJob.engine
     const operator = task.operator.name
     const { egress, delayMs } = retry
     if (delayMs === 0 && (egress === null || egressPool.names.includes(egress))) return false
@@ -190,7 +190,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   refused({ position, history }: HeldItem, refusal: Refusal | null): void {
     // The end of the run releases all rows that this member still holds.
     if (refusal === null) return
-    const { egressPool } = this.#deps.list.engine
+    const { egressPool } = this.#deps.activeJob.engine
     const { task, isElsewhere } = refusal
     const operator = task.operator.name
     if (!isElsewhere) this.#full.add(operator)
@@ -235,8 +235,8 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
 
   /** Stores a row that any member may claim from now on, or when it is due. */
   #store(row: Omit<Postponed, 'fence'>) {
-    const { writer, list, holder } = this.#deps
-    void writer.add(list.id, { postponed: [row], holder })
+    const { writer, activeJob, holder } = this.#deps
+    void writer.add(activeJob.id, { postponed: [row], holder })
   }
 
   /** Whether the next page has rows, or may have some. */
@@ -251,7 +251,7 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
 
   /** Finds postponed rows whose egress is blocked since. */
   #findBlocked() {
-    const { egressPool } = this.#deps.list.engine
+    const { egressPool } = this.#deps.activeJob.engine
     for (const [key, slot] of this.#postponed) {
       const { operator, egress } = slot
       if (!egressPool.names.includes(egress)) this.#postponed.delete(key)
@@ -290,8 +290,8 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   #claimWaiting(operator: string, max: number): Promise<readonly ClaimedItem[]> {
-    const { database, list } = this.#deps
-    const { egressPool } = list.engine
+    const { database, activeJob } = this.#deps
+    const { egressPool } = activeJob.engine
     return claimWaitingItems(database, this.#shareOf(max), {
       operator,
       egresses: egressPool.names,
@@ -300,11 +300,11 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   async #claimDue(max: number): Promise<readonly ClaimedItem[]> {
-    const { database, list } = this.#deps
+    const { database, activeJob } = this.#deps
     const share = this.#shareOf(max)
-    const egresses = list.engine.egressPool.names
+    const egresses = activeJob.engine.egressPool.names
     const now = database.steadyClock.now()
-    const items = list.finishing.aborted
+    const items = activeJob.finishing.aborted
       ? await claimRoutedItems(database, share)
       : await claimDueItems(database, share, { egresses, now })
     if (items.length < max) this.#hasDue = false
@@ -324,19 +324,19 @@ export class ShareRows implements Feed<HeldItem>, Sink<HeldItem> {
   }
 
   #shareOf(max: number) {
-    const { list, holder } = this.#deps
-    return { jobId: list.id, holder, max }
+    const { activeJob, holder } = this.#deps
+    return { jobId: activeJob.id, holder, max }
   }
 
   #toRows(items: readonly ClaimedItem[]): Row<HeldItem>[] {
-    const { database, list } = this.#deps
+    const { database, activeJob } = this.#deps
     const now = database.steadyClock.now()
     const rows: Row<HeldItem>[] = []
     for (const item of items) {
       const { position, copies, text } = item
       const history = item.operator === null ? null : toHistory(item, now)
-      const held = { jobId: list.id, position, copies, isStored: false, history }
-      const latest = list.finishing.aborted ? decodeLatest(item) : null
+      const held = { jobId: activeJob.id, position, copies, isStored: false, history }
+      const latest = activeJob.finishing.aborted ? decodeLatest(item) : null
       if (latest === null) rows.push({ item: held, text, history })
       else this.decided(held, latest)
     }

@@ -28,7 +28,7 @@ type ActiveJobsDeps = {
 }
 
 type ActiveEntry = {
-  readonly list: ActiveJob
+  readonly activeJob: ActiveJob
   readonly end: AbortController
   readonly finish: AbortController
 }
@@ -36,18 +36,18 @@ type ActiveEntry = {
 /** The jobs that a worker processes. */
 export class ActiveJobs {
   readonly #deps: ActiveJobsDeps
-  readonly #lists = new Map<string, ActiveEntry>()
+  readonly #entries = new Map<string, ActiveEntry>()
 
   constructor(deps: ActiveJobsDeps) {
     this.#deps = deps
   }
 
   get ids(): Iterable<string> {
-    return this.#lists.keys()
+    return this.#entries.keys()
   }
 
   get(jobId: string): ActiveJob | undefined {
-    return this.#lists.get(jobId)?.list
+    return this.#entries.get(jobId)?.activeJob
   }
 
   /** Adds a job; one that is already active stays as it is. */
@@ -58,7 +58,7 @@ export class ActiveJobs {
     const end = new AbortController()
     const finish = new AbortController()
     if (job.finish_requested_at !== null) finish.abort()
-    const list: ActiveJob = {
+    const activeJob: ActiveJob = {
       id: job.id,
       engine: engineFor(job),
       options: {
@@ -70,18 +70,18 @@ export class ActiveJobs {
       ended: end.signal,
       finishing: finish.signal,
     }
-    this.#lists.set(job.id, { list, end, finish })
-    return list
+    this.#entries.set(job.id, { activeJob, end, finish })
+    return activeJob
   }
 
   /** Ends the waits of a job for retries. */
   finish(jobId: string): void {
-    this.#lists.get(jobId)?.finish.abort()
+    this.#entries.get(jobId)?.finish.abort()
   }
 
   drop(jobId: string): void {
-    this.#lists.get(jobId)?.end.abort()
-    this.#lists.delete(jobId)
+    this.#entries.get(jobId)?.end.abort()
+    this.#entries.delete(jobId)
   }
 }
 

@@ -9,7 +9,7 @@ import type { WorkerDeps } from './worker-deps.ts'
 
 type JobReporterDeps = Pick<WorkerDeps, 'log' | 'onProgress' | 'onFailure'> & {
   readonly database: Database
-  readonly lists: ActiveJobs
+  readonly activeJobs: ActiveJobs
   /** Ends work on a job. */
   readonly drop: (jobId: string) => void
 }
@@ -33,8 +33,8 @@ export class JobReporter {
 
   /** Handles a job that another process cancelled or deleted. */
   async lost(jobId: string): Promise<void> {
-    const { database, lists, drop } = this.#deps
-    if (lists.get(jobId) === undefined) return
+    const { database, activeJobs, drop } = this.#deps
+    if (activeJobs.get(jobId) === undefined) return
     try {
       drop(jobId)
       const job = await findJob(database, jobId)
@@ -45,8 +45,8 @@ export class JobReporter {
   }
 
   failed(jobId: string, error: unknown): void {
-    const { lists, log, onFailure } = this.#deps
-    lists.drop(jobId)
+    const { activeJobs, log, onFailure } = this.#deps
+    activeJobs.drop(jobId)
     try {
       onFailure?.(jobId, error)
     } catch (thrown) {
