@@ -208,7 +208,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'send blocked',
     'host refused',
     '(missing|refused) box ip',
-    'box from? server missing',
+    'box from server missing',
     `${CLIENT} .. (missing|closed|refused|blocked|fail|full|moved|over|require|not|exist)`,
     `${FAULTY} .. ${CLIENT}`,
     'conn .. (refused|blocked)',
@@ -222,6 +222,8 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     /\bdynamic(?:ally)? (?:ip|pool|assigned|address|host|range)|dial-?up|residential|open (?:proxy|relay)|botnet|go away|\bip based\b/,
     /harvest|dictionary attack|namespace mining|compromised|\b(?:ip|host|connection)\b[^;]{0,40}filtered|hangup|no access from|mail server [^;]{0,40}blocked/,
     /(?:of|through|by|use|contact) your (?:isp|internet service)|\byour (?:mail ?)?(?:server|(?:remote ?)?host|hostname|ip|network|provider|country|site|location|region|isp)\b/,
+    // The address of a server in languages in which it comes before its owner.
+    /\b(?:enderec|direc|indirizz|adres)[a-z]{1,6} (?:do|de|del|du|des|van) (?:la )?ser[vw]/,
   ),
   ...words(
     'blocked/policy',
