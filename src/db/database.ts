@@ -13,7 +13,7 @@ import type { PoolOptions } from './postgres/pool.ts'
 import { checkEncoding, checkPooling } from './postgres/suitability.ts'
 import type { Reader } from './reader.ts'
 import type { Schema } from './schema.ts'
-import { createSqliteKysely, openFile, openReader, TimeSlice } from './sqlite.ts'
+import { createSqliteKysely, fileGuard, openFile, openReader, TimeSlice } from './sqlite.ts'
 import { readClock, SteadyClock } from './steady-clock.ts'
 import { unusableFile, unusableServer } from './unusable.ts'
 
@@ -71,9 +71,10 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
   try {
     const sqlite = await retryWhileBusy({ clock }, async () => openFile(file))
     const timeSlice = new TimeSlice(clock)
-    const db = createSqliteKysely(sqlite, timeSlice)
+    const checkFile = fileGuard(file)
+    const db = createSqliteKysely(sqlite, timeSlice, checkFile)
     // Opened on first use, when the tables exist.
-    const reader = createSqliteKysely(() => openReader(file), timeSlice)
+    const reader = createSqliteKysely(() => openReader(file), timeSlice, checkFile)
     const close = async () => {
       await reader.destroy()
       await db.destroy()

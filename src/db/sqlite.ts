@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import {
@@ -88,6 +89,38 @@ export async function runEach(
   }
 }
 
+/**
+ * Returns a function that throws if the file is no longer at its path: what is written to a file that
+ * was removed or replaced is gone when its last process ends. SQLite itself detects this only without
+ * a WAL.
+ */
+export function fileGuard(file: string): () => void {
+  const opened = inodeOf(file)
+  return () => {
+    if (inodeOf(file) !== opened) throw new FileMoved(file)
+  }
+}
+
+class FileMoved extends Error {
+  /** As SQLite names it. */
+  readonly code = 'SQLITE_READONLY_DBMOVED'
+
+  constructor(file: string) {
+    super(
+      `${file} was removed, moved or replaced while ev uses it. Move it back, or stop ev before you replace it`,
+    )
+  }
+}
+
+/** Returns null if there is no file. */
+function inodeOf(file: string): number | null {
+  try {
+    return statSync(file).ino
+  } catch {
+    return null
+  }
+}
+
 /** Cached prepared statements; there are about forty, and a few more for varying row counts. */
 const STATEMENTS_MAX = 200
 
@@ -98,11 +131,14 @@ const STATEMENTS_MAX = 200
 function withStatementCache(
   sqlite: SqliteDatabase.Database,
   timeSlice: TimeSlice,
+  checkFile: () => void,
 ): SqliteDialectDatabase {
   const statements = new LRUCache<string, SqliteDialectStatement>({ max: STATEMENTS_MAX })
   return {
     close: () => void sqlite.close(),
     prepare(text) {
+      // A transaction that has begun must be able to end.
+      if (!sqlite.inTransaction) checkFile()
       const known = statements.get(text)
       if (known !== undefined) return known
       const statement = text.startsWith(EACH)
@@ -170,15 +206,19 @@ export class TimeSlice {
   }
 }
 
-/** Returns a query builder for a file; a function opens the file on the first query. */
+/**
+ * Returns a query builder for a file; a function opens the file on the first query. `checkFile` throws
+ * if the file must not be used any more.
+ */
 export function createSqliteKysely(
   sqlite: SqliteDatabase.Database | (() => SqliteDatabase.Database),
   timeSlice: TimeSlice,
+  checkFile: () => void = () => {},
 ): Kysely<Schema> {
   const database =
     typeof sqlite === 'function'
-      ? async () => withStatementCache(sqlite(), timeSlice)
-      : withStatementCache(sqlite, timeSlice)
+      ? async () => withStatementCache(sqlite(), timeSlice, checkFile)
+      : withStatementCache(sqlite, timeSlice, checkFile)
   return new Kysely<Schema>({ dialect: new ImmediateDialect({ database }, timeSlice) })
 }
 

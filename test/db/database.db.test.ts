@@ -1,9 +1,12 @@
 import {
   closeSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -13,7 +16,7 @@ import { dirname, join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { openDatabase, write, writeAsyncCommit } from '../../src/db/database.ts'
+import { isStorageError, openDatabase, write, writeAsyncCommit } from '../../src/db/database.ts'
 import { runEach } from '../../src/db/sqlite.ts'
 import { unusableFile } from '../../src/db/unusable.ts'
 import { deleteJob } from '../../src/jobs/delete-job.ts'
@@ -59,6 +62,34 @@ describe.skipIf(onPostgres)('a database', () => {
     isWritten = true
     expect(turns).toBeGreaterThan(25)
     expect(await database.db.selectFrom('answer').select('address_key').execute()).toEqual([])
+  })
+
+  test.each([
+    ['removed', (file: string) => rmSync(file)],
+    ['moved', (file: string) => renameSync(file, `${file}.moved`)],
+    [
+      'replaced',
+      (file: string) => {
+        writeFileSync(`${file}.new`, '')
+        renameSync(`${file}.new`, file)
+      },
+    ],
+  ])('whose file was %s stores nothing until the file is back', async (_, lose) => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const database = await tempDatabase({ file })
+    await createJob(database, newJob('job_a'))
+    linkSync(file, `${file}.kept`)
+    lose(file)
+    const expectFailure = async (work: () => Promise<unknown>) => {
+      const error = await work().catch((caught: unknown) => caught)
+      expect(isStorageError(error), String(error)).toBe(true)
+    }
+    await expectFailure(() => createJob(database, newJob('job_b')))
+    await expectFailure(() => deleteJob(database, 'job_a'))
+    await expectFailure(() => readJob(database, 'job_a'))
+    renameSync(`${file}.kept`, file)
+    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
+    await createJob(database, newJob('job_b'))
   })
 
   test('refuses to write through its reader, and such code does not compile', async () => {
