@@ -2,9 +2,9 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import type { Check } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
-import { parseIp } from '../doctor/identity/reverse-name.ts'
 import { EvError } from '../platform/error.ts'
 import { pluralize } from '../platform/format.ts'
+import { plainIp } from '../platform/ip.ts'
 import { sanitizeText } from '../platform/text.ts'
 import type { CliContext, SetExitCode } from './context.ts'
 import { databaseUrl } from './database-location.ts'
@@ -75,7 +75,7 @@ async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<n
 
 function parseHosts(value: string): string[] {
   const hosts = value.split(',').map(host => host.trim().replace(/^\[(.*)\]$/, '$1'))
-  const wrong = hosts.find(host => parseIp(host) === null && !HOST_NAME.test(host))
+  const wrong = hosts.find(host => plainIp(host) === null && !HOST_NAME.test(host))
   if (wrong === undefined) return hosts
   throw new EvError(
     'usage',

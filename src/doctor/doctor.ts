@@ -7,12 +7,13 @@ import type { Resolver } from '../engine/dns/resolver.ts'
 import type { Dial } from '../engine/smtp/dial.ts'
 import { orOnAbort } from '../platform/abort.ts'
 import { type Clock, SECOND } from '../platform/clock.ts'
+import { plainIp } from '../platform/ip.ts'
 import type { Random } from '../platform/random.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { databaseServerFindings } from './database-server.ts'
 import { type Finding, warn } from './finding.ts'
 import { onBlocklists } from './identity/blocklists.ts'
-import { heloName, parseIp, reverseName } from './identity/reverse-name.ts'
+import { heloName, reverseName } from './identity/reverse-name.ts'
 import { mailFrom, senderPolicy } from './identity/sender-policy.ts'
 import { identityProviderFinding, type ProviderTarget } from './identity-provider.ts'
 import { dataDirectoryFinding, diskFinding, type Machine, openFilesFinding } from './machine.ts'
@@ -121,7 +122,7 @@ type DoctorReport = {
 
 function checks(deps: DoctorDeps, signal: AbortSignal): DoctorReport[] {
   const { clock, machine, dataDir, databaseUrl, concurrency, identityProvider } = deps
-  const names = deps.exchangers.filter(host => parseIp(host) === null)
+  const names = deps.exchangers.filter(host => plainIp(host) === null)
   const probeRounds = deps.egresses.map(egress => ({
     egress,
     handshakes: probeAll({ ...deps, ...egress }, deps.exchangers, signal),

@@ -71,6 +71,34 @@ function groupsOf(ip: string): string[] {
   return [...left, ...zeros, ...right].map(group => group.replace(/^0+(?=.)/, ''))
 }
 
+/** Returns the IPv4 address in the last two of eight groups. */
+function lastIpv4(groups: readonly string[]): string {
+  const bits = groups.slice(6).map(group => Number.parseInt(group, 16))
+  return bits.flatMap(both => [both >> 8, both & 0xff]).join('.')
+}
+
+/**
+ * Returns the parts of an IP address in any notation: four octets, also of an IPv4-mapped address, or
+ * 32 hexadecimal digits. Returns null if the text is not an IP address.
+ */
+export function splitIp(text: string): string[] | null {
+  const ip = plainIp(text)
+  if (ip === null) return null
+  if (isIP(ip) === 4) return ip.split('.')
+  const groups = groupsOf(ip)
+  return groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff'
+    ? lastIpv4(groups).split('.')
+    : groups.flatMap(group => [...group.padStart(4, '0')])
+}
+
+export const isIpv6 = (text: string): boolean => splitIp(text)?.length === 32
+
+/** Compares two IP addresses in any notation. A text that is none equals nothing. */
+export function isSameIp(one: string, other: string): boolean {
+  const parts = splitIp(one)
+  return parts !== null && parts.join('.') === splitIp(other)?.join('.')
+}
+
 /** The last two groups may be written as an IPv4 address (RFC 4291 §2.2). */
 const DOTTED = /(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/
 const toGroups = (_: string, ...bytes: unknown[]) => {
@@ -85,9 +113,7 @@ const toGroups = (_: string, ...bytes: unknown[]) => {
 export function nat64Ipv4(ip: string): string | null {
   if (!/^0*64:/.test(ip) || isIP(ip) !== 6) return null
   const groups = groupsOf(ip)
-  if (groups.slice(0, 6).join(':') !== '64:ff9b:0:0:0:0') return null
-  const bits = groups.slice(6).map(group => Number.parseInt(group, 16))
-  return bits.flatMap(both => [both >> 8, both & 0xff]).join('.')
+  return groups.slice(0, 6).join(':') === '64:ff9b:0:0:0:0' ? lastIpv4(groups) : null
 }
 
 /** Returns the network of an address: its /24 for IPv4, also behind a NAT64, its /64 for IPv6. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { composeDoctor } from '../../src/compose/doctor.ts'
 import { toConfig } from '../../src/config/config.ts'
-import { parseIp } from '../../src/doctor/identity/reverse-name.ts'
 import { referenceMxHosts } from '../../src/doctor/network/reference-hosts.ts'
+import { plainIp } from '../../src/platform/ip.ts'
 import { scriptedMx } from '../support/mx.ts'
 import { CLIENT, startOidcProvider } from '../support/oidc-provider.ts'
 import { zone } from '../support/zone.ts'
@@ -12,7 +12,7 @@ const PARTS = { databaseUrl: 'sqlite:/nowhere/ev.sqlite', exchangers: null }
 const configOf = (smtpPort: string) =>
   toConfig({ flags: { smtpPort }, environment: {}, file: null })
 
-const isAddress = (host: string) => parseIp(host) !== null
+const isAddress = (host: string) => plainIp(host) !== null
 
 test('reference hosts are used only for port 25; other ports use hosts from DNS', () => {
   const called = (port: string) =>

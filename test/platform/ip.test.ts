@@ -2,10 +2,13 @@ import { describe, expect, test } from 'vitest'
 import {
   inRanges,
   isIpRange,
+  isIpv6,
   isLoopback,
+  isSameIp,
   networkOf,
   plainIp,
   rateLimitIp,
+  splitIp,
 } from '../../src/platform/ip.ts'
 
 describe('an address', () => {
@@ -88,4 +91,36 @@ test.each([
   ['', false],
 ])('%s is a loopback address: %s', (ip, expected) => {
   expect(isLoopback(ip)).toBe(expected)
+})
+
+describe('the parts of an IP address', () => {
+  test.each(['192.0.2.256', '192.0.2', '192.0.2.1.5', '1:2', '[::1]', 'a.test', '', ':'])(
+    'are none if it is %j',
+    text => {
+      expect(splitIp(text)).toBeNull()
+    },
+  )
+
+  test('are octets, or the digits of IPv6', () => {
+    expect(splitIp('192.0.2.17')).toEqual(['192', '0', '2', '17'])
+    expect(splitIp('2001:db8::567:89ab')?.join('')).toBe('20010db80000000000000000056789ab')
+  })
+})
+
+describe('two IP addresses', () => {
+  test('of IPv6 are equal in any notation, and to IPv4 if they are mapped', () => {
+    expect(isSameIp('2001:DB8:0:0::1', '2001:db8::1')).toBe(true)
+    expect(isSameIp('2001:db8::192.0.2.1', '2001:db8::c000:201')).toBe(true)
+    expect(isSameIp('::ffff:192.0.2.1', '192.0.2.1')).toBe(true)
+    expect(isSameIp('::ffff:c000:201', '192.0.2.1')).toBe(true)
+    expect(isIpv6('::ffff:192.0.2.1')).toBe(false)
+    expect(isSameIp('2001:db8::1', '2001:db8:1::')).toBe(false)
+  })
+
+  test('are equal only within their family, and never if one is malformed', () => {
+    expect(isSameIp('192.0.2.1', '192.0.2.1')).toBe(true)
+    expect(isSameIp('192.0.2.1', '::c000:201')).toBe(false)
+    expect(isSameIp('192.0.2.1', '192.0.2.2')).toBe(false)
+    expect(isSameIp('a.test', 'a.test')).toBe(false)
+  })
 })

@@ -1,7 +1,8 @@
 import type { DnsAnswer, Resolver } from '../../engine/dns/resolver.ts'
+import { isIpv6 } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import { isIpv6, reversed } from './reverse-name.ts'
+import { reverseIp } from './reverse-name.ts'
 
 /**
  * Looks up an IP address in common blocklists; returns a finding per listing and one for the rest.
@@ -43,7 +44,7 @@ async function lookUp(
   ip: string,
   signal: AbortSignal,
 ): Promise<Entry> {
-  const name = `${reversed(ip)}.${zone}`
+  const name = `${reverseIp(ip)}.${zone}`
   const ask = (entry: string) => resolver.resolve(`${entry}.${zone}`, 'A', signal)
   const [present, absent, ours] = await Promise.all([
     ask(TEST_LISTED),

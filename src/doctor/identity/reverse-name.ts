@@ -1,5 +1,6 @@
 import type { DnsAnswer, Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
+import { isIpv6, isSameIp, splitIp } from '../../platform/ip.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /**
@@ -87,7 +88,7 @@ function unconfirmed(
 
 /** Detects the address in its name, in either order, or a word for dynamic and customer ranges. */
 function looksGeneric(name: string, ip: string): boolean {
-  const parts = partsOf(ip)
+  const parts = splitIp(ip) ?? []
   if (parts.length === 4) {
     const numbers = name.split(/[^0-9]+/).map(text => text.replace(/^0+(?=\d)/, ''))
     const line = `.${numbers.join('.')}.`
@@ -108,66 +109,15 @@ const exampleOf = (helo: string) =>
 
 const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-/** An IP address as a number. */
-export type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
-
-export const isIpv6 = (ip: string): boolean => parseIp(ip)?.bits === 128
-
-/** Parses an IP address, an IPv4-mapped IPv6 address as IPv4. Returns null if it is malformed. */
-export function parseIp(text: string): Ip | null {
-  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
-}
-
-/** Compares two IP addresses in any notation; a malformed address equals nothing. */
-export function isSameIp(one: string, other: string): boolean {
-  const [a, b] = [parseIp(one), parseIp(other)]
-  return a !== null && b !== null && a.bits === b.bits && a.value === b.value
-}
-
 /**
  * Reverses an address as reverse DNS and blocklists need it: `1.2.0.192`, or the 32 nibbles of an
  * IPv6 address (RFC 3596 §2.5, RFC 5782 §2).
  */
-export function reversed(ip: string): string {
-  return partsOf(ip).toReversed().join('.')
-}
+export const reverseIp = (ip: string): string => (splitIp(ip) ?? []).toReversed().join('.')
 
 /** Returns the DNS name of the PTR record of an address. */
 export const reverseZoneName = (ip: string): string =>
-  `${reversed(ip)}.${isIpv6(ip) ? 'ip6' : 'in-addr'}.arpa`
-
-/** Splits an address into decimal octets (IPv4) or hexadecimal nibbles (IPv6). */
-function partsOf(ip: string): string[] {
-  const parsed = parseIp(ip)
-  if (parsed === null) return []
-  const { value, bits } = parsed
-  if (bits === 128) return value.toString(16).padStart(32, '0').split('')
-  return [24n, 16n, 8n, 0n].map(shift => `${(value >> shift) & 255n}`)
-}
-
-function parseIpv4(text: string): Ip | null {
-  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) return null
-  const octets = text.split('.').map(Number)
-  if (octets.some(octet => octet > 255)) return null
-  return { value: octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n), bits: 32 }
-}
-
-function parseIpv6(text: string): Ip | null {
-  // The URL parser accepts every notation and normalizes it to hexadecimal groups.
-  const url = `http://[${text}]/`
-  if (!/^[0-9a-f:.]+$/i.test(text) || !URL.canParse(url)) return null
-  const [head = '', tail] = new URL(url).hostname.slice(1, -1).split('::')
-  const [before, after] = [groupsOf(head), groupsOf(tail ?? '')]
-  const zeros = Array(8 - before.length - after.length).fill('0')
-  const groups = [...before, ...(tail === undefined ? [] : zeros), ...after]
-  const value = BigInt(`0x${groups.map(group => group.padStart(4, '0')).join('')}`)
-  return value >> 32n === MAPPED ? { value: value & 0xffffffffn, bits: 32 } : { value, bits: 128 }
-}
-
-/** RFC 4291 §2.5.5.2: ::ffff:0:0/96. */
-const MAPPED = 0xffffn
-
-const groupsOf = (text: string) => text.split(':').filter(group => group !== '')
+  `${reverseIp(ip)}.${isIpv6(ip) ? 'ip6' : 'in-addr'}.arpa`
 
 /** Checks that the HELO name is a fully qualified host name that resolves to our addresses. */
 export async function heloName(

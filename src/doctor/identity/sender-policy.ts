@@ -1,8 +1,8 @@
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { findRoute } from '../../engine/dns/route.ts'
+import { isIpv6 } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import { isIpv6 } from './reverse-name.ts'
 import { checkSpf, type SpfResult } from './spf.ts'
 
 /**

@@ -1,5 +1,6 @@
 import type { DnsFault, RecordOf, RecordType, Resolver } from '../../engine/dns/resolver.ts'
-import { type Ip, isIpv6, isSameIp, parseIp, reversed, reverseZoneName } from './reverse-name.ts'
+import { inRanges, isIpv6, isSameIp, plainIp, splitIp } from '../../platform/ip.ts'
+import { reverseZoneName } from './reverse-name.ts'
 
 /** Result of an SPF check (RFC 7208 §2.6). */
 export type SpfResult = {
@@ -57,12 +58,12 @@ class SpfCheck {
   readonly #resolver: Resolver
   readonly #question: SpfQuestion
   readonly #signal: AbortSignal
-  readonly #client: Ip
+  readonly #client: string
   #lookups = 0
   #voidLookups = 0
 
   constructor(resolver: Resolver, question: SpfQuestion, signal: AbortSignal) {
-    const client = parseIp(question.ip)
+    const client = plainIp(question.ip)
     if (client === null) throw new TypeError(`"${question.ip}" is not an IP address`)
     this.#resolver = resolver
     this.#question = question
@@ -98,7 +99,7 @@ class SpfCheck {
         return this.#isIn(target, directive)
       case 'ip6':
         // An IPv4-mapped network would match IPv4 clients.
-        return this.#client.bits === 128 && this.#isIn(target, directive)
+        return isIpv6(this.#client) && this.#isIn(target, directive)
       default:
     }
     this.#countLookup()
@@ -163,10 +164,8 @@ class SpfCheck {
   }
 
   #isIn(network: string, { bits4, bits6 }: Directive): boolean {
-    const range = parseIp(network)
-    if (range === null || range.bits !== this.#client.bits) return false
-    const hostBits = BigInt(range.bits - (range.bits === 32 ? bits4 : bits6))
-    return range.value >> hostBits === this.#client.value >> hostBits
+    const bits = isIpv6(network) ? bits6 : bits4
+    return inRanges([`${plainIp(network)}/${bits}`])(this.#client)
   }
 
   async #expand(spec: string, domain: string): Promise<string> {
@@ -180,7 +179,7 @@ class SpfCheck {
       o: senderDomain,
       d: domain,
       h: helo,
-      i: reversed(ip).split('.').toReversed().join('.'),
+      i: (splitIp(ip) ?? []).join('.'),
       v: isIpv6(ip) ? 'ip6' : 'in-addr',
       p: hasPtrMacro(spec) ? await this.#clientName(domain) : '',
     })
@@ -196,7 +195,7 @@ class SpfCheck {
   }
 
   #addressType(): 'A' | 'AAAA' {
-    return this.#client.bits === 32 ? 'A' : 'AAAA'
+    return isIpv6(this.#client) ? 'AAAA' : 'A'
   }
 
   #countLookup(): void {
@@ -325,7 +324,7 @@ function parseArgument(
 
 function parseNetwork(mechanism: 'ip4' | 'ip6', text: string) {
   const [, target = '', bits] = /^([\da-f:.]+)(?:\/(0|[1-9]\d{0,2}))?$/i.exec(text) ?? []
-  if (parseIp(target) === null || target.includes(':') !== (mechanism === 'ip6')) return null
+  if (plainIp(target) === null || target.includes(':') !== (mechanism === 'ip6')) return null
   return mechanism === 'ip4'
     ? withBits(target, Number(bits ?? 32), 128)
     : withBits(target, 32, Number(bits ?? 128))

@@ -1,9 +1,9 @@
 import { findSharedHost } from '../../engine/probe/interception.ts'
 import { REFERENCE_MX_HOSTS } from '../../engine/probe/outbound-reachability.ts'
 import type { Reply } from '../../engine/smtp/reply.ts'
+import { plainIp } from '../../platform/ip.ts'
 import { sanitizeText } from '../../platform/text.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
-import { parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult, Outcome } from './smtp-handshake.ts'
 
 /** Checks that mail servers are reachable, and if not, why. */
@@ -168,7 +168,7 @@ function causeOf(dialed: readonly With<'unreached'>[], port: number): Cause {
   const codes = dialed.map(({ outcome }) => outcome.code)
   const counts = [...Map.groupBy(codes, code => code)].sort(([, a], [, b]) => b.length - a.length)
   const [code = ''] = counts[0] ?? []
-  const byAddress = dialed.some(({ host }) => parseIp(host) !== null)
+  const byAddress = dialed.some(({ host }) => plainIp(host) !== null)
   const cause = CAUSES[code] ?? {
     why: sanitizeText(dialed[0]?.outcome.detail ?? code),
     todo: BLOCKED,

@@ -1,5 +1,5 @@
+import { isIpv6, isSameIp, plainIp } from '../../platform/ip.ts'
 import { type Finding, ok, warn } from '../finding.ts'
-import { isIpv6, isSameIp, parseIp } from '../identity/reverse-name.ts'
 import type { HandshakeResult } from './smtp-handshake.ts'
 
 /** The public IP addresses as mail servers see them, at most one per family. */
@@ -95,7 +95,7 @@ function reportedBy({ outcome }: HandshakeResult, helo: string): string[] {
 const addressesIn = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)]
     .map(([, ip = '']) => ip.toLowerCase().replace(/^::ffff:(?=\d+\.)/, ''))
-    .filter(ip => parseIp(ip) !== null && !isSameIp(ip, '::'))
+    .filter(ip => plainIp(ip) !== null && !isSameIp(ip, '::'))
 
 /**
  * Checks IPv6 connectivity; null if no mail server has an IPv6 address. No IPv6 is fine; a route

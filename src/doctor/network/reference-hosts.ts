@@ -2,7 +2,7 @@ import { SMTP_PORT } from '../../config/engine-settings.ts'
 import type { Resolver } from '../../engine/dns/resolver.ts'
 import { addressesOf } from '../../engine/dns/route.ts'
 import { REFERENCE_MX_HOSTS } from '../../engine/probe/outbound-reachability.ts'
-import { isIpv6, parseIp } from '../identity/reverse-name.ts'
+import { isIpv6, plainIp } from '../../platform/ip.ts'
 import {
   type HandshakeDeps,
   type HandshakeResult,
@@ -57,7 +57,7 @@ async function probeHost(
 }
 
 const targetsOf = async ({ resolver }: ProbeAllDeps, host: string, signal: AbortSignal) =>
-  parseIp(host) === null ? addressesOf(resolver, host, { signal }) : { addresses: [host] }
+  plainIp(host) === null ? addressesOf(resolver, host, { signal }) : { addresses: [host] }
 
 function firstOfEach(addresses: readonly string[], sourceAddress: string | null): string[] {
   const families = [false, true].map(v6 => addresses.find(ip => isIpv6(ip) === v6))
