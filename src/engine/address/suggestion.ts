@@ -166,12 +166,16 @@ const repairLocal = (local: string) =>
     .replace(/\s*\.[\s.]*/g, '.')
     .replace(/^\.|\.$/g, '')
 
+const LITERAL_START = /^[^\p{L}\d[]*\[(?:\d|ipv6:)/iu
+const AROUND_LITERAL = /^[^\p{L}\d[]+|[^\p{L}\d\]]+$/gu
+const AROUND_NAME = /^[^\p{L}\d]+|[^\p{L}\d]+$/gu
+
 function repairDomain(domain: string): string {
   const name = domain
     .toLowerCase()
     .replace(/\s+/g, '')
     .replace(/^https?[:/]+/, '')
-    .replace(/^[^\p{L}\d[]+|[^\p{L}\d\]]+$/gu, '')
+    .replace(LITERAL_START.test(domain) ? AROUND_LITERAL : AROUND_NAME, '')
     .replace(/[.,;:/\\_]+/g, '.')
   return name.includes('.') || name.startsWith('[') ? name : withDot(name)
 }
