@@ -322,6 +322,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'postmasters: blocked by the recipient, or for it',
     /(?:recipient|rcpt|address) (?:is |was |has |has been )?(?:temporarily )?blocked|\bsuppress(?:ed|ion)\b/,
   ),
+  ...says('rejected/full', 'sisimai: MailboxFull', '(box|addr) .. closed .... over receive limit'),
   ...says(
     'rejected/disabled',
     'sisimai: Suspend',

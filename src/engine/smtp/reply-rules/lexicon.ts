@@ -163,7 +163,7 @@ export const ENGLISH: Lexicon = {
   not: 'not, cannot, can not, dont, doesnt, dosnt, dosent, doesn, isnt, wasnt, hasnt, cant, couldnt, wont, arent, no longer, nolonger, neither, nor, n t, ceased to, unable to, failed to, could not, hardly, not longer',
   no: 'no, none, nothing, too little, insufficient, without, zero, lacks, lack, hasn',
   never: 'never',
-  noone: 'nobod*, no one, noone',
+  noone: 'nobod*, no one, noone, userunknown, unknownuser',
   nowhere: 'nowhere, no place',
   such: 'such, match for, matching',
   from: 'from',

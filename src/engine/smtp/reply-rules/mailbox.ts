@@ -99,7 +99,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     '^ _ not (here|left)',
     '^ not left',
     `(no|not) receive mail (to|for) ${BOX}`,
-    `not such? ${BOX}`,
+    `not such? here? ${BOX}`,
     'refused box list',
     'nowhere',
     '^ missing to here',
