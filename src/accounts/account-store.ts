@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely'
+import { countRows } from '../db/count-rows.ts'
 import type { Database, Trx } from '../db/database.ts'
 import { isAfter, type PagePosition } from '../db/paging.ts'
 import type { Reader } from '../db/reader.ts'
@@ -73,11 +74,7 @@ export async function findAccountByName(
 
 /** Counts all accounts. Inside a transaction, pass `{ db: trx }`. */
 export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<number> {
-  const { count } = await db
-    .selectFrom('account')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(db.selectFrom('account'))
 }
 
 /** Finds an account through `db`, which may be a transaction. */

@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { LRUCache } from 'lru-cache'
+import { countRows } from '../db/count-rows.ts'
 import type { Database } from '../db/database.ts'
 import type { Reader } from '../db/reader.ts'
 import type { Schema } from '../db/schema.ts'
@@ -125,13 +126,9 @@ export async function listKeys({ db }: Database, accountId: string): Promise<Api
 
 /** Counts the keys of an account that are not revoked. */
 export async function countKeys(db: Reader, accountId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('api_key')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(
+    db.selectFrom('api_key').where('account_id', '=', accountId).where('revoked_at', 'is', null),
+  )
 }
 
 /**

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { creditsLeft, reserveCredits } from '../accounts/credits/credit-store.ts'
 import { periodStart } from '../accounts/plan.ts'
+import { countRows } from '../db/count-rows.ts'
 import type { Database, Trx } from '../db/database.ts'
 import { nextChunk, runChunk } from '../db/paging.ts'
 import type { Reader } from '../db/reader.ts'
@@ -83,17 +84,16 @@ async function countUnverifiedIn(
   db: Reader,
   { jobId, after, to }: { jobId: string; after: number; to: number },
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom('item')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('job_id', '=', jobId)
-    .where('position', '>', after)
-    .where('position', '<=', to)
-    .where('state', 'in', ['queued', 'routed', 'probing'])
-    .where('text', '<>', '')
-    .where(sql<boolean>`not ${startsWithNul(db, sql`dedupe_key`)}`)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(
+    db
+      .selectFrom('item')
+      .where('job_id', '=', jobId)
+      .where('position', '>', after)
+      .where('position', '<=', to)
+      .where('state', 'in', ['queued', 'routed', 'probing'])
+      .where('text', '<>', '')
+      .where(sql<boolean>`not ${startsWithNul(db, sql`dedupe_key`)}`),
+  )
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { VerificationTable } from '../accounts/tables.ts'
 import { deleteWitnesses, findWitnesses } from '../cluster/witnesses.ts'
+import { countRows } from '../db/count-rows.ts'
 import { type Database, secureDelete, type Trx, write } from '../db/database.ts'
 import { contains } from '../db/sql-dialect.ts'
 import { getAddressKey } from '../engine/result-cache.ts'
@@ -10,12 +11,7 @@ import { eachPage } from './pages.ts'
 
 /** Counts cached answers that expire by a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
-  const { count } = await db
-    .selectFrom('answer')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('keep_until', '<=', until)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(db.selectFrom('answer').where('keep_until', '<=', until))
 }
 
 /** Counts rows of a table created before a time, epoch ms. */
@@ -24,12 +20,7 @@ export async function countBefore(
   table: 'verification' | 'replay',
   before: number,
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom(table)
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('created_at', '<', before)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(db.selectFrom(table).where('created_at', '<', before))
 }
 
 /**

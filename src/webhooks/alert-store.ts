@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely'
+import { countRows } from '../db/count-rows.ts'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
@@ -95,14 +96,13 @@ export async function listDueAlerts({ reader }: Database, now: number): Promise<
 
 /** Counts the alerts that are still to be sent. */
 export async function countPendingAlerts({ reader }: Database): Promise<number> {
-  const { count } = await reader
-    .selectFrom('notice')
-    .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
-    .select(eb => eb.fn.countAll().as('count'))
-    .where('notice.due_at', 'is not', null)
-    .where('webhook.deleted_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(
+    reader
+      .selectFrom('notice')
+      .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
+      .where('notice.due_at', 'is not', null)
+      .where('webhook.deleted_at', 'is', null),
+  )
 }
 
 /**

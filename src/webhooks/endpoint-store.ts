@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { countRows } from '../db/count-rows.ts'
 import type { Database } from '../db/database.ts'
 import type { Schema } from '../db/schema.ts'
 import { isPostgres } from '../db/sql-dialect.ts'
@@ -90,14 +91,13 @@ export async function listWebhooks({ db }: Database, accountId: string): Promise
 
 /** Counts the webhooks of an account without those of its jobs. */
 export async function countWebhooks(db: Kysely<Schema>, accountId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('webhook')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('job_id', 'is', null)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(
+    db
+      .selectFrom('webhook')
+      .where('account_id', '=', accountId)
+      .where('job_id', 'is', null)
+      .where('deleted_at', 'is', null),
+  )
 }
 
 /**

@@ -1,3 +1,4 @@
+import { countRows } from '../../db/count-rows.ts'
 import type { Trx } from '../../db/database.ts'
 import type { Reader } from '../../db/reader.ts'
 import { isoTime } from '../../platform/format.ts'
@@ -153,12 +154,7 @@ export async function deleteRecoveryCodes(trx: Trx, personId: string): Promise<v
 }
 
 export async function countRecoveryCodes(db: Reader, personId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('recovery_code')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('person_id', '=', personId)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(db.selectFrom('recovery_code').where('person_id', '=', personId))
 }
 
 const toIso = (time: number | null) => (time === null ? null : isoTime(time))

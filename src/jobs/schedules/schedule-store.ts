@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { countRows } from '../../db/count-rows.ts'
 import { type Database, type Trx, write } from '../../db/database.ts'
 import { isAfter, type PagePosition } from '../../db/paging.ts'
 import type { RunError, ScheduleTable } from '../tables.ts'
@@ -56,12 +57,7 @@ export function allSchedules({ reader }: Database): Promise<Schedule[]> {
 }
 
 export async function countSchedules(trx: Trx, accountId: string): Promise<number> {
-  const { count } = await trx
-    .selectFrom('schedule')
-    .select(eb => eb.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+  return countRows(trx.selectFrom('schedule').where('account_id', '=', accountId))
 }
 
 /** Changes a schedule. A run that is being prepared loses its claim. */
