@@ -40,31 +40,28 @@ export function parseRate(flag: string, value: string): number {
 export const parsePort = (flag: string, value: string): number =>
   parseInteger(flag, value, [0, 65_535])
 
-/** Parses the value of `--only`. Throws EvError('usage'). */
-export function parseClasses(value: string): Class[] {
+/** Parses a comma-separated list of known names, in the order of `known`. Throws EvError('usage'). */
+function parseNames<Name extends string>(
+  flag: string,
+  known: readonly Name[],
+  value: string,
+): Name[] {
   const names = value.split(',').map(name => name.trim())
-  const unknown = names.find(name => !CLASSES.some(klass => klass === name))
+  const unknown = names.find(name => !known.some(one => one === name))
   if (unknown !== undefined) {
     throw new EvError(
       'usage',
-      `--only has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${CLASSES.join(', ')}.`,
+      `${flag} has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${known.join(', ')}.`,
     )
   }
-  return CLASSES.filter(klass => names.includes(klass))
+  return known.filter(name => names.includes(name))
 }
 
+/** Parses the value of `--only`. Throws EvError('usage'). */
+export const parseClasses = (value: string): Class[] => parseNames('--only', CLASSES, value)
+
 /** Parses the value of `--action`. Throws EvError('usage'). */
-export function parseActions(value: string): Action[] {
-  const names = value.split(',').map(name => name.trim())
-  const unknown = names.find(name => !ACTIONS.some(action => action === name))
-  if (unknown !== undefined) {
-    throw new EvError(
-      'usage',
-      `--action has "${sanitizeText(unknown, 40)}"; it takes a comma-separated list of ${ACTIONS.join(', ')}.`,
-    )
-  }
-  return ACTIONS.filter(action => names.includes(action))
-}
+export const parseActions = (value: string): Action[] => parseNames('--action', ACTIONS, value)
 
 /** The formats of results, in the order of help. */
 export const OUTPUT_FORMATS = ['csv', 'xlsx', 'ndjson', 'json'] as const
