@@ -1,9 +1,11 @@
-import { execFileSync } from 'node:child_process'
-import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
+import { onFileFinished } from '../../support/cleanup.ts'
+import { EV, emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 
@@ -74,6 +76,29 @@ describe.concurrent('a service that receives SIGTERM', () => {
     closeSync(log)
   })
 })
+
+test.runIf(existsSync('/usr/bin/script') && process.platform === 'linux')(
+  'a service ends when its terminal is closed',
+  async () => {
+    const command = [process.execPath, EV, 'serve', '--data-dir', 'data', ...ANY_PORT].join(' ')
+    const terminal = spawn('script', ['-qec', `exec ${command}`, '/dev/null'], {
+      cwd: emptyFolder(),
+      env: { PATH: process.env.PATH },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    onFileFinished(() => terminal.kill('SIGKILL'))
+    let screen = ''
+    terminal.stdout.on('data', text => {
+      screen += text
+    })
+    await waitUntil(() => screen.includes('Press Ctrl-C'))
+    const { pid } = terminal
+    const service = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    expect(readFileSync(`/proc/${service}/cmdline`, 'utf8')).toContain('\0serve\0')
+    terminal.kill('SIGKILL')
+    await waitUntil(() => !existsSync(`/proc/${service}`))
+  },
+)
 
 /** Starts a service, stops it once it has printed its key, and returns its exit code. */
 async function stopWithLog(stderr: number): Promise<number | null> {
