@@ -8,8 +8,10 @@ import type { ProbeTarget } from '../../src/engine/probe/mx-groups.ts'
 import type { ProbeOptions, ProbeSink } from '../../src/engine/probe/probe-options.ts'
 import type { ProbeResult } from '../../src/engine/probe/probe-outcome.ts'
 import type { RateLimits } from '../../src/engine/rate-control/limit-table.ts'
+import type { SharedRateState } from '../../src/engine/rate-control/shared-state.ts'
 import type { RecipientOutcome } from '../../src/engine/smtp/classify-reply.ts'
 import type { Dial, Target } from '../../src/engine/smtp/dial.ts'
+import type { Clock } from '../../src/platform/clock.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { Semaphore } from '../../src/platform/semaphore.ts'
 import { detectSuspensions } from '../../src/platform/suspension.ts'
@@ -54,6 +56,8 @@ type TestProberOptions = {
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly row?: Partial<RateLimits>
   readonly world?: Partial<ProbeDeps>
+  /** Opens the rate states that other processes share; by default there are none. */
+  readonly share?: (clock: Clock) => SharedRateState
   /** Wraps the default dial, which it gets as its argument. */
   readonly dial?: (near: Dial) => Dial
 }
@@ -91,7 +95,8 @@ export function createTestProber(
     connectionSlots: new Semaphore(200),
     ...options.world,
   }
-  const prober = new EgressProber(world, () => ({ ...ROW, ...options.row }))
+  const share = options.share?.(clock) ?? null
+  const prober = new EgressProber(world, () => ({ ...ROW, ...options.row }), undefined, share)
 
   const begin = (
     questions: readonly (ProbeTarget | string)[],

@@ -195,9 +195,11 @@ export class SmtpProbe<Q extends ProbeTarget> {
     // With a limit of one recipient per connection, the random recipient is allowed as a second
     // one.
     const left = Math.max(1, this.#recipientsLeft)
+    // Processes that share the state may have reached the limit together; the next unknown user pauses
+    // the operator.
     const limit = options.single
       ? left
-      : Math.min(rateController.unknownsLeft, this.#refusals.batchMax)
+      : Math.min(Math.max(1, rateController.unknownsLeft), this.#refusals.batchMax)
     return Math.min(this.#group.transactionMax, left, limit)
   }
 

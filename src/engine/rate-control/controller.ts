@@ -222,7 +222,10 @@ export class RateController implements PermitSource {
     return true
   }
 
-  /** How many more consecutive unknown users are allowed. */
+  /**
+   * How many more consecutive unknown users are allowed; none, or fewer, if the streaks of several
+   * processes were merged.
+   */
   get unknownsLeft(): number {
     return this.row.unknownStreakMax - this.#handle.state.streak
   }

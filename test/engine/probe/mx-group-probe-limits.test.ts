@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { HostHealth } from '../../../src/engine/probe/host-health.ts'
-import { MINUTE, SECOND } from '../../../src/platform/clock.ts'
+import { onUnknownRecipient } from '../../../src/engine/rate-control/rules.ts'
+import { type Clock, MINUTE, SECOND } from '../../../src/platform/clock.ts'
 import { type MxScript, refused } from '../../support/mx.ts'
-import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
+import { ask, createTestProber, each, people, ROW, sorted } from '../../support/prober.ts'
 import { knows, toRecipients } from '../../support/recipients.ts'
+import { fakeSharedRates } from '../../support/shared-rate-state.ts'
 
 describe('a block', () => {
   const LISTED = '554 5.7.1 Your address is listed by a blocklist'
@@ -234,6 +236,22 @@ describe('consecutive unknown users', () => {
     const home = createTestProber(knows(), { row })
     await home.run(people(3))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
+  })
+
+  test('up to whose limit several processes have counted together are followed by one more, and a pause', async () => {
+    const share = (clock: Clock) => {
+      const states = fakeSharedRates(clock)
+      const { note } = states.open({ operator: 'mx.test', egress: 'default' }, { ...ROW, ...row })
+      for (let n = 0; n < row.unknownStreakMax; n++) note(onUnknownRecipient)
+      return states
+    }
+    const home = createTestProber(knows(), { row, share })
+    const walk = await home.run(people(5))
+    expect(home.recipients()).toEqual(people(1))
+    expect(sorted(walk.answers())).toEqual([
+      ...each(people(1), 'rejected/no-mailbox'),
+      ...each(people(5).slice(1), 'deferred/rate'),
+    ])
   })
 
   test('of single verifications cause no pause', async () => {
