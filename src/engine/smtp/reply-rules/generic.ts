@@ -89,7 +89,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'deferred/busy',
     'RFC 3463 §3.4: a part of the mail system',
     /being (?:moved|migrated|transferred|upgraded)|(?:mail|routing) ?loop|(?:^|[.;:] )(?:the )?dis[ck] (?:is )?full|space (?:left )?on (?:the )?(?:device|dis[ck])(?! for)/,
-    /\b(?:data ?base|ldap|back-?end) (?:error|failure|time-?out|unreachable)|sql (?:error|failure|time-?out|(?:server )?(?:has )?gone away)|server time-?out/,
+    /\b(?:data ?base|ldap|directory|back-?end) (?:(?:look-?up|query|search) )?(?:error|fail(?:ed|ure)|time-?out|unreachable)|sql (?:error|failure|time-?out|(?:server )?(?:has )?gone away)|server time-?out/,
     /no route to (?:host|network|destination)|(?:host|network|server) (?:is |was )?unreachable|locked by (?:an(?:other)?|other|pop|imap)\b|create (?:\(?user\)? )?output file/,
     /\b(?:user|account|recipient|alias|virtual|virtual user|address) (?:server|table|map|database|directory) (?:is |was )?(?:unavailable|missing|unknown|does not exist|not found|failure|error)/,
     /(?:mail ?box|directory|ldap|back-?end|user|recipient|account) ?(?:server|store|host|database|storage|service|verification) (?:is |was )?(?:currently |temporarily )?(?:not (?:found|available|reachable)|unavailable|down|offline|unreachable|error|disabled)/,
@@ -158,6 +158,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
     'many .. (conn|missing|send)',
     'many box .. (missing|hour|from)',
     'many mail (hour|from|time|send)',
+    '(^|.) addr? .? many mail (.|$)',
     '(mail|send|many) many',
     'many limit .. over',
     'many (.|$)',
@@ -320,7 +321,7 @@ export const BLOCK_PHRASES: readonly ReplyRule[] = [
   ...words(
     'blocked/policy',
     'postmasters: blocked by the recipient, or for it',
-    /(?:recipient|rcpt|address) (?:is |was |has |has been )?(?:temporarily )?blocked|\bsuppress(?:ed|ion)\b/,
+    /<>(?::|\.\.\.?) ?(?:temporarily )?blocked\b|(?:recipient|rcpt|address) (?:is |was |has |has been )?(?:temporarily )?blocked|\bsuppress(?:ed|ion)\b/,
   ),
   ...says('rejected/full', 'sisimai: MailboxFull', '(box|addr) .. closed .... over receive limit'),
   ...says(

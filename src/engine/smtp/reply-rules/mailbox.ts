@@ -14,6 +14,16 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     '^ addr .? (mail|_)? (server|conn) .. closed',
   ),
   {
+    // An adjective before another noun, as in "<ann@mx.example>: Unknown error".
+    pattern:
+      /(?:^<>(?::|\.\.\.?)|\brejected:) ?(?:unknown|invalid|bad|wrong|missing|incorrect|illegal|undefined|unrecogni[sz]ed|malformed|unavailable) (?!(?:in|on|at|to|for|by|from|with|within|or|and|here|e-?mails?|names?|logins?|identity)\b)[a-z]/,
+    sentence:
+      /^(?: addr)?(?: \.)?(?: box refused)? missing (?!box|addr|person|domain|deliver|host|list)[a-z_]{1,12}(?= |$)(?!(?: [a-z_]{1,12})? (?:box|addr|person)(?= |$))/,
+    meaning: 'blocked/policy',
+    provider: 'any',
+    source: 'RFC 5321 §4.2.1',
+  },
+  {
     // After the address and a colon, an unknown noun is what is missing, not the address.
     pattern: /^<>(?::|\.\.)/,
     sentence: phrase('^ addr .? _ _? later? (missing|closed|full)'),
@@ -126,7 +136,7 @@ export const MAILBOX_PHRASES: readonly ReplyRule[] = [
     /^(?!(?:service|server|system|gateway|host|dns|connection|session|command|parameter|database|directory|backend|resource)s? )[^ ;:,]{1,64} (?:could not be found|was not found)/,
   ),
   {
-    sentence: phrase(`${BOX} refused`),
+    sentence: phrase(`${BOX} refused here? .? addr? .? $`),
     enhanced: /^5\.1\.[01]$/,
     meaning: 'rejected/no-mailbox',
     provider: 'any',
