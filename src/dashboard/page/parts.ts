@@ -106,8 +106,11 @@ type Pages = {
 }
 
 /** Renders the links to the first and to the next page of entries, newest first. */
-export const pageLinks = ({ cursor, next, urlAt, older = 'Older' }: Pages): Html => html`
-  <nav class="actions pages" aria-label="Pages">
+export const pageLinks = ({ cursor, next, urlAt, older = 'Older' }: Pages): Html =>
+  cursor === undefined && next === null
+    ? NOTHING
+    : html`
+  <nav class="actions" aria-label="Pages of entries">
     ${cursor === undefined ? NOTHING : html`<a class="button" href="${urlAt(null)}">Newest</a>`}
     ${next === null ? NOTHING : html`<a class="button" href="${urlAt(next)}">${older}</a>`}
   </nav>`
