@@ -32,8 +32,8 @@ const LIMITS = {
 } as const
 /** The client with all that it imports, minified. */
 const CLIENT_GZIP_BYTES = 12_000
-/** Processor time. The aim is 80 ms; beside other tests the caches of the processor are shared. */
-const ENGINE_LOAD_MS = 160
+/** Processor time of a program that loads the engine, in multiples of the start of Node. Measured: 2.6. */
+const ENGINE_LOAD_MAX = 3.2
 /** The variables of a workflow on GitHub. */
 const REPOSITORY = {
   GITHUB_SERVER_URL: 'https://github.com',
@@ -268,14 +268,14 @@ describe('evmail-engine', () => {
 
   test('loads fast', () => {
     const program = `
-      const { user, system } = process.cpuUsage()
+      const cpuTime = () => Object.values(process.cpuUsage()).reduce((sum, one) => sum + one)
+      const before = cpuTime()
       await import('evmail-engine')
-      const after = process.cpuUsage()
-      console.log((after.user + after.system - user - system) / 1_000)`
-    const times = [1, 2, 3, 4, 5].map(() =>
+      console.log(cpuTime() / before)`
+    const ratios = [1, 2, 3, 4, 5].map(() =>
       Number(runIn('evmail-engine', ['--input-type=module', '-e', program])),
     )
-    expect(Math.min(...times)).toBeLessThan(ENGINE_LOAD_MS)
+    expect(Math.min(...ratios)).toBeLessThan(ENGINE_LOAD_MAX)
   })
 })
 
