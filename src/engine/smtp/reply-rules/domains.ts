@@ -6,7 +6,8 @@ export const DOMAIN_PHRASES: readonly ReplyRule[] = [
   ...words(
     'deferred/busy',
     'Sendmail (EX_UNAVAILABLE); RFC 3463 §3.4 (x.3.2)',
-    /\b(?:service|server|system|host|gateway|back-?end|data ?base|directory|ldap|spool|queue|store|storage|mailer|agent|hop|resources?|connection|session|network)s? (?:(?:is|was|are|were) )?(?:(?:currently|temporarily|presently) )?(?:unavailable|unreachable|unresponsive|not (?:available|reachable|responding|answering)|down\b|off-?line)/,
+    /\b(?:service|server|system|host|gateway|back-?end|data ?base|directory|ldap|spool|queue|store|storage|mailer|agent|hop|resources?|connection|session|network|look-?up|verification|call-?(?:out|back))s? (?:(?:is|was|are|were) )?(?:(?:currently|temporarily|presently) )?(?:unavailable|unreachable|unresponsive|not (?:available|reachable|responding|answering)|down\b|off-?line)/,
+    /\b(?:look-?up|verification|call-?(?:out|back)) (?:error|time-?out|timed out)/,
   ),
   ...says(
     'rejected/no-mailbox',
