@@ -257,15 +257,11 @@ export type ColumnValues = Partial<Record<ColumnName, ColumnValue>>
 export function columnValues(result: Result, action: Action): ColumnValues {
   const { verdict, evidence } = result
   return {
+    ...commonValues(result),
     email: result.email,
     valid: getValid(result),
-    deliverable: verdict.deliverable,
-    risk_level: verdict.risk,
-    reason: verdict.reason,
-    cached: result.cached,
     class: toClass(verdict),
     action,
-    confidence: verdict.confidence,
     provider: result.provider ?? '',
     syntax_valid: verdict.details.syntaxValid,
     domain_exists: verdict.details.domainExists,
@@ -275,16 +271,28 @@ export function columnValues(result: Result, action: Action): ColumnValues {
     is_role: evidence.flags?.role ?? false,
     is_catch_all: evidence.catchAll,
     is_free: evidence.flags?.free ?? false,
+    canonical: evidence.flags?.canonical ?? null,
+    simulated: isSimulated(result),
+  } satisfies Record<ColumnName, ColumnValue>
+}
+
+/** What the columns of a file and a row for display have in common. */
+function commonValues(result: Result) {
+  const { verdict, evidence } = result
+  return {
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    cached: result.cached,
+    confidence: verdict.confidence,
     did_you_mean: evidence.suggestion,
     operator: evidence.operator?.name ?? null,
     mx_host: getMxHost(evidence),
     smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
     smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
     checked_at: isoTime(result.checkedAt),
-    canonical: evidence.flags?.canonical ?? null,
-    simulated: isSimulated(result),
     checked_by: presentCheckedBy(result),
-  } satisfies Record<ColumnName, ColumnValue>
+  }
 }
 
 /** Orders values by `RESULT_COLUMNS`. */
@@ -311,25 +319,13 @@ export const presentCheckedBy = (result: Result): string =>
 
 /** Returns a result as a table row for display. */
 export function presentRow(result: Result, policy: ActionPolicy) {
-  const { verdict, evidence } = result
   const { action, sentence } = decide(result, policy)
   return {
-    class: toClass(verdict),
+    class: toClass(result.verdict),
     action,
     action_reason: sentence,
-    valid: verdict.valid,
-    deliverable: verdict.deliverable,
-    risk_level: verdict.risk,
-    reason: verdict.reason,
-    cached: result.cached,
-    confidence: verdict.confidence,
-    did_you_mean: evidence.suggestion,
-    operator: evidence.operator?.name ?? null,
-    mx_host: getMxHost(evidence),
-    smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
-    smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
-    checked_at: isoTime(result.checkedAt),
-    checked_by: presentCheckedBy(result),
+    valid: result.verdict.valid,
+    ...commonValues(result),
   } satisfies Json
 }
 
