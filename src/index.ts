@@ -17,6 +17,7 @@ import type { ResultCache } from './engine/result-cache.ts'
 import type { Clock } from './platform/clock.ts'
 import { EvError } from './platform/error.ts'
 import { guardedLog, type Log, silentLog } from './platform/log.ts'
+import { omitUndefined } from './platform/omit-undefined.ts'
 import type { Random } from './platform/random.ts'
 
 export type { EgressConfig } from './config/file-settings.ts'
@@ -115,13 +116,13 @@ export function createEngine(options: EngineOptions = {}): Engine {
     structures,
   })
   const externalDeps = {
-    ...withoutUndefined({ clock, random, resolver, dial }),
+    ...omitUndefined({ clock, random, resolver, dial }),
     log: log === undefined ? silentLog : guardedLog(log),
   }
   const customLists = openLists(listFiles(config, entriesOf(lists)))
   return composeEngine(config, externalDeps, {
     lists: customLists,
-    ...withoutUndefined({ sandbox, cache: resultCache, learnedReplies }),
+    ...omitUndefined({ sandbox, cache: resultCache, learnedReplies }),
   })
 }
 
@@ -175,10 +176,4 @@ function entriesOf(lists: ClassifierOptions = {}): ClassifierOptions {
     throw new EvError('usage', `createEngine has no list "${unknown[0]}"; it has ${names}.`)
   }
   return Object.fromEntries(entries.map(([list, values]) => [list, [...values]]))
-}
-
-/** Returns the object without undefined values. */
-function withoutUndefined<T extends object>(all: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(all).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }
 }

@@ -117,7 +117,7 @@ async function checkEmail(c: Context<Env>, service: ReacherDeps): Promise<Respon
   const text = readCheck(c.get('json'))
   const { text: email } = cleanAddress(text)
   const address = parseAddress(email)
-  const simulated = c.get('sandbox') ? simulatedError(c, address) : null
+  const simulated = simulatedError(c, address)
   if (simulated !== null) return simulated
   const { checkSmtp, forceRefresh } = DEFAULT_JOB_OPTIONS
   const input = { email, address, checkSmtp, forceRefresh }

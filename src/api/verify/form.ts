@@ -58,7 +58,7 @@ async function verifyForm(c: Context<Env>, service: FormDeps, given: unknown): P
   const email = readEmail(given)
   const address = parseAddress(email)
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, address) : null
+  const simulated = simulatedError(c, address)
   if (simulated !== null) return simulated
   const input = {
     email,

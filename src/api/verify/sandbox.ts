@@ -45,10 +45,11 @@ export const SIMULATED_ERRORS: readonly Simulated[] = [
 ]
 
 /**
- * Returns the error that the sandbox simulates for the prefix of an address; null if there is none.
+ * Returns the error that the sandbox simulates for the prefix of an address; null if there is none,
+ * and outside the sandbox.
  */
 export function simulatedError(c: Context<Env>, address: Address | SyntaxFault): Response | null {
-  if (isFault(address)) return null
+  if (!c.get('sandbox') || isFault(address)) return null
   const local = address.local.toLowerCase()
   const found = SIMULATED_ERRORS.find(({ prefix }) => local.startsWith(prefix))
   if (found === undefined) return null

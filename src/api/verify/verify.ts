@@ -68,7 +68,7 @@ function verifySingle(
   const input = readSingle(body)
   const included = readInclude(include)
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, input.address) : null
+  const simulated = simulatedError(c, input.address)
   if (simulated !== null) return simulated
   if (body.async === true) {
     refuseIncluded(included)
@@ -109,8 +109,7 @@ async function followSingle(
     throw invalidRequest(message)
   }
   refuseJobOptions(body)
-  const simulated = c.get('sandbox') ? simulatedError(c, request.address) : null
-  return simulated ?? followOne(c, service, request)
+  return simulatedError(c, request.address) ?? followOne(c, service, request)
 }
 
 /** `POST /v1/verify`: one address with a status and a score; in the sandbox a simulated one. */
@@ -123,7 +122,7 @@ function verifyScored(
   const input = readSingle(body)
   const included = readInclude(include)
   const sandbox = c.get('sandbox')
-  const simulated = sandbox ? simulatedError(c, input.address) : null
+  const simulated = simulatedError(c, input.address)
   if (simulated !== null) return simulated
   return answerOne(c, service, input, result =>
     scoredBody(result, { include: included, sandbox, policy: getActionPolicy(c, service) }),
