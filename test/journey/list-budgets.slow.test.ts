@@ -56,7 +56,8 @@ describe.each(LISTS)('a list with $shape.name', ({ shape, ...counts }) => {
       const { counters, missing, repeated, wrong } = await testBed.measure(program)
       expect({ missing, repeated, wrong }).toEqual({ missing: 0, repeated: 0, wrong: 0 })
       expect(counters.total.connections).toBeLessThanOrEqual(counts.connectionsMax)
-      expect(counters.dns.total).toBe(counts.questions)
+      // A busy machine may answer after a second; then a question is asked again.
+      expect(counters.dns.questions.size).toBe(counts.questions)
       expect(counters.total.commands.RCPT).toBe(counts.recipients)
     },
   )
