@@ -47,13 +47,13 @@ const SIMULATED_PER_PAGE = 500
 /** Rows of a simulated list per turn of the event loop, in a process that serves requests: 3 ms. */
 const SIMULATED_PER_TURN = 25
 /**
- * Rows that a member of a cluster holds, over all lists, for each of its connections: more than most
- * connections take, and few enough that several members share a list. Rows of a domain are claimed
- * together, so more of them would not save connections.
+ * Rows that a member of a cluster holds, over all lists, for each of its connections: the scheduler
+ * keeps as many of an operator, so with fewer the rows of some operators would leave connections
+ * unused. Rows of a domain are claimed together, so more of them would not save connections.
  */
-const SHARE_PER_CONNECTION = 25
+const SHARE_PER_CONNECTION = 40
 /** Rows that a member holds at most: those that wait here could be probed by another member. */
-const SHARE_MAX = 5_000
+const SHARE_MAX = 8_000
 /** The kind of task that wakes a member for a list. */
 const WAKE_UP = 'list'
 /** Lists that a wake-up starts at the same time. */
