@@ -84,7 +84,7 @@ const AccountPatchRequest = z
   .partial()
   .openapi('AccountPatch')
 
-/** What an account may change of itself. */
+/** The fields of its own account that a key may change. */
 export const OwnAccountPatch = AccountPatchRequest.omit({ plan: true, admin: true }).openapi(
   'OwnAccountPatch',
 )

@@ -1,18 +1,18 @@
-import type { Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import type { EvClient } from '../client/client.ts'
 import type { Config, Settings } from '../config/settings.ts'
 import type { CliContext } from './context.ts'
 import { worksOnService } from './ev-command.ts'
 import { noSuchCommand } from './help.ts'
-import { printText } from './print.ts'
+import { printJson, printText } from './print.ts'
 import { connectService, type ServiceFlags } from './service.ts'
 import { addSettings, DATA_SETTINGS, readConfig } from './settings.ts'
 import { type Column, table } from './table.ts'
 import { widthOf } from './width.ts'
 
-// What the commands share that work on stored data: that of this machine or, with --url, of a service.
+// Shared by the commands that read or change the data of this machine or, with --url, of a service.
 
-/** Flags that most of them have. */
+/** Flags that most of these commands have. */
 export type DataFlags = ServiceFlags & {
   readonly account?: string
   readonly json?: boolean
@@ -79,26 +79,56 @@ export function addListCommand<F extends DataFlags>(
   worksOnData(list, context, settings)
 }
 
-/** Prints a table, or a sentence if there are no rows. */
+type TableFormat<T> = {
+  readonly columns: readonly Column[]
+  readonly rowOf: (row: T) => readonly string[]
+  /** The sentence for an empty table. */
+  readonly none: string
+}
+
+/** An object that belongs to an account. */
+type Owned = { readonly id: string; readonly account_id: string }
+
+type OwnedListCommand<T> = Pick<ListCommand<DataFlags>, 'description' | 'examples' | 'settings'> & {
+  /** Plural name of the objects, such as `keys`. */
+  readonly noun: string
+  readonly open: (
+    flags: DataFlags,
+  ) => Promise<{ list(account: string | undefined): Promise<readonly T[]> }>
+  readonly table: TableFormat<T>
+}
+
+/** Adds `list` for objects that belong to accounts. */
+export function addOwnedListCommand<T extends Owned>(
+  parent: Command,
+  context: CliContext,
+  { noun, open, table: format, ...command }: OwnedListCommand<T>,
+): void {
+  addListCommand(parent, context, {
+    ...command,
+    options: [new Option('--account <account>', `only ${noun} of this account, by ID or name`)],
+    run: async flags => {
+      const objects = await (await open(flags)).list(flags.account)
+      if (flags.json) printJson(context, objects.map(ownedObject))
+      else printTable(context, objects, format)
+    },
+  })
+}
+
+/** Prints rows as a table. Without rows, prints the sentence `none`. */
 export function printTable<T>(
   context: CliContext,
   rows: readonly T[],
-  o: {
-    readonly columns: readonly Column[]
-    readonly rowOf: (row: T) => readonly string[]
-    readonly none: string
-  },
+  { columns, rowOf, none }: TableFormat<T>,
 ): void {
-  if (rows.length === 0) printText(context, o.none)
-  else {
-    const { stdout } = context
-    stdout.write(table(o.columns, rows.map(o.rowOf), widthOf(context, stdout)))
-  }
+  const { stdout } = context
+  if (rows.length === 0) printText(context, none)
+  else stdout.write(table(columns, rows.map(rowOf), widthOf(context, stdout)))
 }
 
-/** Returns the JSON form of what belongs to an account: its ID and that of the account come first. */
-export const ownedObject = <T extends { readonly id: string; readonly account_id: string }>({
+/** Returns the JSON form of an object of an account: its ID and that of the account come first. */
+export const ownedObject = <T extends Owned>({ id, account_id, ...rest }: T) => ({
   id,
   account_id,
-  ...rest
-}: T) => ({ id, account_id, ...rest })
+  ...rest,
+})

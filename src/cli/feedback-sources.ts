@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { feedbackError } from '../feedback/errors.ts'
 import { isProviderName, PROVIDER_NAMES, PROVIDERS } from '../feedback/providers/providers.ts'
 import { EvError } from '../platform/error.ts'
@@ -7,11 +7,10 @@ import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import {
-  addListCommand,
+  addOwnedListCommand,
   type DataFlags,
   openBackend,
   ownedObject,
-  printTable,
   worksOnData,
 } from './data-command.ts'
 import { printJson, printText, timeText } from './print.ts'
@@ -39,12 +38,13 @@ export function addSources(feedback: Command, context: CliContext): void {
     .command('sources')
     .description('manage the URLs to which email providers send bounces and deliveries')
     .addHelpText('after', SOURCES_EXAMPLES)
-  addListCommand(sources, context, {
+  addOwnedListCommand(sources, context, {
+    noun: 'sources',
     description: 'list feedback sources, oldest first',
-    options: [new Option('--account <account>', 'only sources of this account, by ID or name')],
     examples: ['ev feedback sources list', 'ev feedback sources --json'],
     settings: ['baseUrl', ...DATA_SETTINGS],
-    run: flags => listSourcesCommand(context, flags),
+    open: flags => openSources(context, flags),
+    table: { columns: COLUMNS, rowOf, none: NO_SOURCES },
   })
   const create = sources
     .command('create')
@@ -80,12 +80,6 @@ Examples:
 
 The key is the ARN of the SNS topic (ses), the verification key of the Event Webhook (sendgrid), or the HTTP webhook
 signing key (mailgun). For postmark and sparkpost, ev creates a password.`
-
-async function listSourcesCommand(context: CliContext, flags: DataFlags): Promise<void> {
-  const sources = await (await openSources(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, sources.map(ownedObject))
-  else printTable(context, sources, { columns: COLUMNS, rowOf, none: NO_SOURCES })
-}
 
 const NO_SOURCES = 'No feedback sources. To create one, run "ev feedback sources create PROVIDER".'
 

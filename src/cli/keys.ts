@@ -17,14 +17,7 @@ import { omitUndefined } from '../platform/omit-undefined.ts'
 import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import {
-  addListCommand,
-  type DataFlags,
-  openBackend,
-  ownedObject,
-  printTable,
-  worksOnData,
-} from './data-command.ts'
+import { addOwnedListCommand, type DataFlags, openBackend, worksOnData } from './data-command.ts'
 import { parseExpiry, parseGrace } from './flag-values.ts'
 import { printJson, printText, timeText } from './print.ts'
 import {
@@ -61,18 +54,13 @@ export function defineKeys(keys: Command, context: CliContext): void {
 }
 
 const addList = (keys: Command, context: CliContext): void =>
-  addListCommand(keys, context, {
+  addOwnedListCommand(keys, context, {
+    noun: 'keys',
     description: 'list all keys that are not revoked',
-    options: [new Option('--account <account>', 'only keys of this account, by ID or name')],
     examples: ['ev keys list', 'ev keys --json'],
-    run: flags => listCommand(context, flags),
+    open: flags => openKeys(context, flags),
+    table: { columns: COLUMNS, rowOf, none: NO_KEYS },
   })
-
-async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
-  const keys = await (await openKeys(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, keys.map(ownedObject))
-  else printTable(context, keys, { columns: COLUMNS, rowOf, none: NO_KEYS })
-}
 
 const NO_KEYS = 'No keys. To create one, run "ev keys create --name NAME".'
 

@@ -5,11 +5,10 @@ import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import {
-  addListCommand,
+  addOwnedListCommand,
   type DataFlags,
   openBackend,
   ownedObject,
-  printTable,
   worksOnData,
 } from './data-command.ts'
 import { parseOnOff } from './on-off.ts'
@@ -59,18 +58,13 @@ const PERSON = ['<person>', 'ID or email address of the person'] as const
 const LINK_SETTINGS = [...DATA_SETTINGS, 'baseUrl'] as const
 
 const addList = (people: Command, context: CliContext): void =>
-  addListCommand(people, context, {
+  addOwnedListCommand(people, context, {
+    noun: 'people',
     description: 'list people with their roles',
-    options: [new Option('--account <account>', 'only people of this account, by ID or name')],
     examples: ['ev people list', 'ev people --json'],
-    run: flags => listCommand(context, flags),
+    open: flags => openPeople(context, flags),
+    table: { columns: COLUMNS, rowOf, none: NO_PEOPLE },
   })
-
-async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
-  const people = await (await openPeople(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, people.map(ownedObject))
-  else printTable(context, people, { columns: COLUMNS, rowOf, none: NO_PEOPLE })
-}
 
 const NO_PEOPLE = 'No people. To invite one, run "ev people invite --name NAME --email ADDRESS".'
 

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { EVERY_DAYS_MAX } from '../jobs/schedules/schedule.ts'
 import { pluralize } from '../platform/format.ts'
 import { omitUndefined } from '../platform/omit-undefined.ts'
@@ -6,11 +6,10 @@ import { sanitizeText } from '../platform/text.ts'
 import { confirm, YES } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import {
-  addListCommand,
+  addOwnedListCommand,
   type DataFlags,
   openBackend,
   ownedObject,
-  printTable,
   worksOnData,
 } from './data-command.ts'
 import { parseClasses, parseInteger } from './flag-values.ts'
@@ -47,11 +46,12 @@ const openSchedules = (context: CliContext, flags: DataFlags): Promise<Schedules
   })
 
 const addList = (schedules: Command, context: CliContext): void =>
-  addListCommand(schedules, context, {
+  addOwnedListCommand(schedules, context, {
+    noun: 'schedules',
     description: 'list all schedules, newest first',
-    options: [new Option('--account <account>', 'only schedules of this account, by ID or name')],
     examples: ['ev schedules list', 'ev schedules --json'],
-    run: flags => listSchedulesCommand(context, flags),
+    open: flags => openSchedules(context, flags),
+    table: { columns: COLUMNS, rowOf, none: NO_SCHEDULES },
   })
 
 type CreateFlags = DataFlags & {
@@ -114,12 +114,6 @@ function addDelete(schedules: Command, context: CliContext): void {
     .addHelpText('after', '\nExamples:\n  ev schedules delete sch_4kq2')
     .action((id: string, flags) => deleteScheduleCommand(context, id, flags))
   worksOnData(remove, context)
-}
-
-async function listSchedulesCommand(context: CliContext, flags: DataFlags): Promise<void> {
-  const schedules = await (await openSchedules(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, schedules.map(ownedObject))
-  else printTable(context, schedules, { columns: COLUMNS, rowOf, none: NO_SCHEDULES })
 }
 
 const NO_SCHEDULES = 'No schedules. To create one, run "ev schedules create JOB --every DAYS".'

@@ -19,7 +19,7 @@ export const DEFAULT_WRITER_TIMINGS: WriterTimings = {
   deleteEveryMs: 10 * MINUTE,
 }
 
-/** What a store of data about mail servers needs. */
+/** Dependencies of the stores of data about mail servers. */
 export type ServerDataDeps = {
   readonly database: Database
   readonly log: Log

@@ -112,7 +112,7 @@ class FileMoved extends Error {
   }
 }
 
-/** Returns null if there is no file. */
+/** Returns the inode of the file at a path; null if there is none. */
 function inodeOf(file: string): number | null {
   try {
     return statSync(file).ino

@@ -13,13 +13,7 @@ import {
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../webhooks/event-types.ts'
 import { confirm, YES } from '../confirm.ts'
 import type { CliContext, SetExitCode } from '../context.ts'
-import {
-  addListCommand,
-  type DataFlags,
-  ownedObject,
-  printTable,
-  worksOnData,
-} from '../data-command.ts'
+import { addOwnedListCommand, type DataFlags, ownedObject, worksOnData } from '../data-command.ts'
 import { collect, parseGrace } from '../flag-values.ts'
 import { printJson, printText, timeText } from '../print.ts'
 import { openWebhooks, SECRET_SETTINGS } from './backend.ts'
@@ -68,18 +62,13 @@ export function defineWebhooks(
 }
 
 const addList = (webhooks: Command, context: CliContext): void =>
-  addListCommand(webhooks, context, {
+  addOwnedListCommand(webhooks, context, {
+    noun: 'webhooks',
     description: 'list all webhooks, oldest first',
-    options: [new Option('--account <account>', 'only webhooks of this account, by ID or name')],
     examples: ['ev webhooks list', 'ev webhooks --json'],
-    run: flags => listCommand(context, flags),
+    open: flags => openWebhooks(context, flags),
+    table: WEBHOOK_TABLE,
   })
-
-async function listCommand(context: CliContext, flags: DataFlags): Promise<void> {
-  const webhooks = await (await openWebhooks(context, flags)).list(flags.account)
-  if (flags.json) printJson(context, webhooks.map(ownedObject))
-  else printTable(context, webhooks, WEBHOOK_TABLE)
-}
 
 function addShow(webhooks: Command, context: CliContext): void {
   const show = webhooks

@@ -276,7 +276,7 @@ export function columnValues(result: Result, action: Action): ColumnValues {
   } satisfies Record<ColumnName, ColumnValue>
 }
 
-/** What the columns of a file and a row for display have in common. */
+/** Returns the fields that CSV columns and displayed rows share. */
 function commonValues(result: Result) {
   const { verdict, evidence } = result
   return {

@@ -47,9 +47,10 @@ const SIMULATED_PER_PAGE = 500
 /** Rows of a simulated list per turn of the event loop, in a process that serves requests: 3 ms. */
 const SIMULATED_PER_TURN = 25
 /**
- * Rows that a member of a cluster holds, over all lists, for each of its connections: the scheduler
- * keeps as many of an operator, so with fewer the rows of some operators would leave connections
- * unused. Rows of a domain are claimed together, so more of them would not save connections.
+ * Rows that a member of a cluster holds, over all lists, for each of its connections: two
+ * connections of twenty recipients, which the scheduler keeps for each connection to an operator.
+ * With fewer, a few operators would take them all and leave connections unused. Rows of a domain are
+ * claimed together, so more of them would not save connections.
  */
 const SHARE_PER_CONNECTION = 40
 /** Rows that a member holds at most: those that wait here could be probed by another member. */

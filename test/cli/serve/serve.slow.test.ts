@@ -109,7 +109,7 @@ async function stopWithLog(stderr: number): Promise<number | null> {
   return (await ended).code
 }
 
-/** Returns the file descriptor of a pipe that takes no more and that nobody reads. */
+/** Returns the file descriptor of a full pipe without a reader. */
 function fullPipe(): number {
   const path = join(emptyFolder(), 'log')
   execFileSync('mkfifo', [path])
